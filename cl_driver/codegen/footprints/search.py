@@ -63,6 +63,11 @@ class Footprints:
         self.coordinates: dict[Value, Coordinate] = {}
         self.decided: dict[Instruction, bool] = {}
         self.clamps: dict[Instruction, Value] = {}
+        # Comparisons that are false where no coordinate that is added to is below a size, by the coordinate,
+        # and these sizes; what is false in lanes of which one coordinate or another is like that.
+        self.tests: dict[Instruction, Value] = {}
+        self.sizes: dict[Value, Value] = {}
+        self.missed: list[Instruction] = []
         self.masks: list[Value] = []
         self.before: list[Instruction] = []
         self.inside: list[Instruction] = []
@@ -160,6 +165,8 @@ def _decide(footprints: Footprints, instructions: Sequence[Instruction]) -> None
             continue
         if room <= number + offset - added:
             footprints.decided[i] = answer
+            if i.op is Op.ULessThan and of is not None and footprints.sizes.setdefault(value, of) is of:
+                footprints.tests[i] = value
 
 
 def _divide(
@@ -198,9 +205,21 @@ def _divide(
         return loads
     chosen = set(footprints.inside)
     outside = behind | (inside.keys() - chosen)
+    _find_missed(footprints)
     footprints.before = [i for i in instructions if i not in chosen and i not in outside]
     footprints.behind = [i for i in instructions if i in outside]
     return set()
+
+
+def _find_missed(footprints: Footprints) -> None:
+    """Notes what is false of lanes that read nothing within the sizes: a test of each coordinate is in it."""
+    tested: dict[Value, set[Value]] = {i: {value} for i, value in footprints.tests.items()}
+    wanted = set(footprints.tests.values())
+    for i in footprints.inside:
+        if i.op is Op.LogicalAnd:
+            tested[i] = tested.get(i.operands[0], set()) | tested.get(i.operands[1], set())
+        if wanted and tested.get(i) == wanted:
+            footprints.missed.append(i)
 
 
 def _cut(

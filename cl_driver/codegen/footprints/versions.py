@@ -1,10 +1,13 @@
-"""Reads around a place of each lane's own, in two versions: all places within bounds, and any.
+"""Reads around a place of each lane's own, in versions: all places within bounds, none of them, and any.
 
 A filter of an image reads several pixels around a coordinate, each clamped to the image. Mostly no clamp
 changes anything. This is asked once for all lanes, and all reads of a block. If so, the pixels of a footprint
 lie at distances that all lanes have in common: a lane's address is computed once, and what lies side by side
 is loaded together (loads.py). Everything that is computed of the reads, up to where the fewest values are in
 use, belongs to the version: comparisons with the bounds are known there, too.
+
+Where programs choose a border's colour by comparisons with the size, vectors that are beyond it with all
+lanes have a version, too: what is chosen is known, and nothing that was read matters.
 
 search.py finds them; sums.py tells what addresses are sums of.
 """
@@ -16,14 +19,29 @@ from collections.abc import Sequence
 from ...spirv.module import Instruction, Value
 from ..access.emitter import AccessEmitter
 from ..llvm.types import ir_type, leaf_types
-from ..llvm.versioning import emit_versions
+from ..llvm.versioning import AFTER, SLOW, emit_versions
 from .loads import GroupLoads, common_offset
 from .search import Footprints, Group, find
 from .sums import Term
 
 __all__ = ["Inside", "emit", "find"]
 
+_BORDER = "outside", SLOW, AFTER
 _LARGEST = (1 << 31) - 1
+
+
+class Outside:
+    """What is known while the version is emitted in which lanes read nothing within the sizes."""
+
+    def __init__(self, footprints: Footprints) -> None:
+        self.missed = frozenset(footprints.missed)
+
+    def define(self, e: AccessEmitter, i: Instruction) -> bool:
+        """Lowers an instruction of which something is known. False for all others."""
+        if i not in self.missed:
+            return False
+        e.define_leaves(i, ["zeroinitializer"])
+        return True
 
 
 class Inside:
@@ -65,9 +83,20 @@ def emit(e: AccessEmitter, footprints: Footprints) -> None:
         e.inside = None
         return results()
 
-    def slow() -> list[str]:
+    def anywhere() -> list[str]:
         e.emit_in_order(inside)
         return results()
+
+    def outside() -> list[str]:
+        e.inside = Outside(footprints)
+        e.emit_in_order(inside)
+        e.inside = None
+        return results()
+
+    def slow() -> list[str]:
+        if not footprints.missed:
+            return anywhere()
+        return emit_versions(e, _ask_outside(e, footprints, least), types, outside, anywhere, _BORDER)
 
     values = emit_versions(e, condition, types, fast, slow)
     for i in outputs:
@@ -76,6 +105,25 @@ def emit(e: AccessEmitter, footprints: Footprints) -> None:
         values = values[count:]
         late = e.late[i] = []
         e.lines.append(late)
+
+
+def _ask_outside(e: AccessEmitter, footprints: Footprints, least: dict[Value, str]) -> str:
+    """An i1: in each lane there is a coordinate with which nothing that is added to it is below the size."""
+    f, lanes, scalars = e.form, "", ""
+    for value in dict.fromkeys(footprints.tests.values()):
+        known, size = footprints.coordinates[value], e.operand(footprints.sizes[value])
+        span = known.most - known.least
+        place = e.emit(f"add {f('i32')} {least[value]}, {f.splat('i32', str(span))}")
+        limit = e.splat(e.emit(f"add i32 {size}, {span}"), "i32", f)
+        outside = e.emit(f"icmp uge {f('i32')} {place}, {limit}")
+        lanes = e.emit(f"or {f('i1')} {lanes}, {outside}") if lanes else outside
+        is_positive = e.emit(f"icmp sge i32 {size}, 0")
+        scalars = e.emit(f"and i1 {scalars}, {is_positive}") if scalars else is_positive
+    lanes = e.emit(f"freeze {f('i1')} {lanes}")
+    bits = e.emit(f"bitcast {f('i1')} {lanes} to i{e.width}")
+    all_lanes = e.emit(f"icmp eq i{e.width} {bits}, -1")
+    scalars = e.emit(f"freeze i1 {scalars}")
+    return e.emit(f"and i1 {all_lanes}, {scalars}")
 
 
 def _forget(e: AccessEmitter, instructions: Sequence[Instruction]) -> None:

@@ -18,6 +18,9 @@ KERNELS = {
     "halves_and_more": "global const uint2 *b = (global const uint2 *)in; uint2 p = b[clamp(x, 0, w / 2)], q = b[clamp(P(x, 1), 0, w / 2)]; to[i] = (p.x & 0xffff) + 3 * (p.y >> 15) + 5 * (q.x & 0x1ffff) + 7 * (q.y >> 16); }",
     "doubled": "global const long *b = (global const long *)in; long p = b[clamp(x, 0, w / 2)] - b[clamp(P(x, 1), 0, w / 2)]; to[i] = (float)(p >> 40); }",
     "border": "float s = 0; for (int k = 0; k < 2; k++) { s = 3 * s + (P(x, k) >= 0 && P(x, k) < w && (uint)y < (uint)h ? FAR(P(x, k), y) : 100.0f); } to[i] = s; }",
+    "border_chosen": "float s = 0; for (int k = 0; k < 2; k++) { bool in_x = (uint)P(x, k) < (uint)w, in_y = (uint)y < (uint)h; float v = FAR(P(x, k), y); s = 3 * s + (in_x & in_y ? v : 100.0f); } to[i] = s; }",
+    "border_of_x": "bool a = (uint)x < (uint)w, b = (uint)P(x, 1) < (uint)w; float u = FAR(x, y), v = FAR(P(x, 1), y); to[i] = (a ? u : 100.0f) + 3 * (b ? v : 7.0f); }",
+    "half_of_border": "bool a = (uint)P(x, 1) < (uint)w; float u = FAR(x, y), v = FAR(P(x, 1), P(y, 2)); to[i] = u + 3 * (a ? v : 7.0f); }",
     "by_max": "to[i] = in[max(min(x, w - 1), 0)] + 3 * in[max(min(P(x, 2), w - 1), 0)]; }",
     "unsigned_": "uint u = x; to[i] = in[min(u, (uint)w - 1u)] + 3 * in[min(u + 1u, (uint)w - 1u)]; }",
     "constant_bound": "to[i] = in[clamp(x, 0, 11)] + 3 * in[clamp(P(x, 1), 0, 11)]; }",
@@ -52,12 +55,22 @@ def _coordinates(kind: str, count: int, size: int, rng) -> np.ndarray:
         return rng.integers(1, size - 3, count)
     if kind == "edges":
         return rng.integers(-4, size + 4, count)
+    if kind == "outside":  # a vector is in one direction, another one in any
+        far = rng.integers(size, EDGE.max, count, endpoint=True)
+        far[rng.integers(0, 2, count) == 1] *= -1
+        far[:32] = np.abs(far[:32])
+        far[16:32] = -3
+        far[40:45] = -1, -2, size, size - 1, EDGE.min
+        return far
     wild = rng.integers(EDGE.min, EDGE.max, count, endpoint=True)
     wild[:8] = EDGE.min, EDGE.max, EDGE.max - 1, EDGE.min + 1, -1, 0, size - 1, size
     wild[16:24] = EDGE.max  # a vector of which all coordinates wrap around
     wild[24:32] = EDGE.max - 1
     wild[32:40] = -1
     return wild
+
+
+BORDERS = {"border_chosen", "border_of_x", "half_of_border"}
 
 
 def _run(program: Program, name: str, memory, w: int, h: int, n: int) -> np.ndarray:
@@ -72,7 +85,7 @@ def test_lanes_read_what_one_work_item_reads(programs, alone, form, name):
     rng = np.random.default_rng(5)
     for w, h in ((23, 17), (1, 1), (2, 3)):
         data = rng.integers(0, 100, w * h + 40).astype(np.float32)
-        for kind in ("inside", "edges", "wild"):
+        for kind in ("inside", "edges", "outside", "wild"):
             xs, ys = (_coordinates(kind, 100, max(size, 6), rng).astype(np.int32) for size in (w, h))
             if name in ("rows_of_int", "one_side"):
                 xs, ys = xs % 50, ys % 50
@@ -86,3 +99,8 @@ def test_lanes_read_what_one_work_item_reads(programs, alone, form, name):
 def test_one_question_is_asked_where_it_is_enough(programs, name):
     has_versions = "regular" in programs[8, 1].code(name).text
     assert has_versions == (name not in REFUSED)
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_borders_are_asked_about_where_they_are_chosen(programs, name):
+    assert ("outside" in programs[8, 1].code(name).text) == (name in BORDERS)
