@@ -7,7 +7,8 @@ a CPU has registers, and stores and loads them at each step. LLVM keeps that ord
 Here each store, and each value that later blocks want, is computed from its operands up, depth first; what
 becomes possible on the way, and ends the lives of as many values as it begins, is done at once. So a few
 vectors go through several steps before the next ones are begun. That is no gain where steps wait for one
-another, so both orders are estimated. Accesses to memory stay in order, but loads among one another.
+another, so both orders are estimated. Accesses to memory stay in order, but loads among one another. Blocks
+that load after they have stored stay as they are: a load of what was stored just before waits for it.
 """
 
 from __future__ import annotations
@@ -183,6 +184,7 @@ class _Block:
         self._end: list[str] = []
         self._nodes: list[_Node] = []
         self._phis: list[_Node] = []
+        self._loads_after_stores = False
         named: dict[str, _Node] = {}
         seen: dict[str, int] = {}
         barrier: _Node | None = None  # the last access that others must not pass
@@ -210,6 +212,7 @@ class _Block:
             if not self._may_move(opcode, line, pure):
                 if opcode == "load" and " volatile " not in line and " atomic " not in line:
                     after = [barrier] if barrier is not None else []
+                    self._loads_after_stores |= barrier is not None
                     loads.append(node)
                 else:
                     after = [*loads, *([barrier] if barrier is not None else [])]
@@ -240,6 +243,8 @@ class _Block:
 
     def better(self) -> list[str] | None:
         """All lines in another order; None if this one is good enough."""
+        if self._loads_after_stores:
+            return None
         cycles, moves = self._estimate(self._nodes)
         if moves < WORTH * len(self._nodes):
             return None
