@@ -12,7 +12,7 @@ from ctypes import POINTER, byref, c_char_p, c_int, c_size_t, c_uint, c_uint64, 
 from typing import Any, TypeAlias
 
 from ..device.target import Target
-from . import long_blocks, wide_masks
+from . import byte_rotates, long_blocks, wide_masks
 from .errors import CompileError
 
 # What a function returns that has c_void_p for its result.
@@ -119,6 +119,8 @@ class Library:
             self._optimize(module, machine, passes)
             if level and wide_masks.may_help(text, target):
                 module = self._changed(module, context, lambda t: wide_masks.widen(t, target.vector_bits))
+            if level and byte_rotates.may_help(text, target):
+                module = self._changed(module, context, byte_rotates.fence)
             if level and len(text) >= long_blocks.LEAST_TEXT:
                 module = self._changed(
                     module, context, lambda t: long_blocks.for_code_generator(t, target, passes)

@@ -15,7 +15,7 @@ except ModuleNotFoundError:
     import llvmlite.binding as llvm
 
 from ..device.target import Target
-from . import long_blocks, wide_masks
+from . import byte_rotates, long_blocks, wide_masks
 from .errors import CompileError
 
 # Classes of llvmlite, which has no types.
@@ -57,6 +57,9 @@ class Lite:
         if level and wide_masks.may_help(text, target):
             wide = wide_masks.widen(str(module), target.vector_bits)
             module = module if wide is None else _parse(wide)
+        if level and byte_rotates.may_help(text, target):
+            fenced = byte_rotates.fence(str(module))
+            module = module if fenced is None else _parse(fenced)
         if level and len(text) >= long_blocks.LEAST_TEXT:
             changed = long_blocks.for_code_generator(str(module), target, passes)
             module = module if changed is None else _parse(changed)
