@@ -1,8 +1,8 @@
 /* exp, exp2, exp10, expm1 in single precision.
- * x = k ln2 + r (Cody and Waite), |r| <= ln2 / 2, polynomial in r, scaled by adding k to the exponent. What is
- * no normal number then takes a rare branch: scaled by 2^k in two exact steps, so that denormal results are
- * rounded once. What is too small goes to where scale_f32 takes 0 for a factor (ZERO_SCALE_F32): results that
- * underflow take Intel's CPUs much longer, even if they are 0 then.
+ * x = k ln2 + r (Cody and Waite), |r| <= ln2 / 2, polynomial in r, scaled by adding k to the exponent. What
+ * is no normal number then takes a rare branch: scaled by 2^k in two exact steps, so that denormal results
+ * are rounded once. What is too small goes to where scale_f32 takes 0 for a factor (ZERO_SCALE_F32): results
+ * that underflow take Intel's CPUs much longer, even if they are 0 then.
  */
 
 #define LN2_HI_F32 0x1.62e8p-1f /* 13 bits: k * LN2_HI is exact */

@@ -3,7 +3,8 @@
 /* exp(ax) / 2 for ax >= 0: infinite where it overflows, not before. */
 HELPER float half_exp_f32(float ax) {
     float t, r = reduce_exp_f32(ax > 89.5f ? 89.5f : ax, &t);
-    float quarter = exp_rest_f32(r) * scale_near_f32(0.25f, t);
+    float p = FMA(r * r, poly_exp_f32(r), r), scale = scale_near_f32(0.25f, t);
+    float quarter = FMA(scale, p, scale);
     return quarter + quarter;
 }
 
