@@ -12,6 +12,9 @@
 /* Rows of fewer work-items than this are as fast one by one. No vector has more lanes than the other. */
 enum { SHORTEST_ROW = 4, MOST_LANES = 64 };
 
+/* Lanes of a vector for each work-item of a row, from which on one may be as fast without lanes. */
+enum { MOSTLY_IDLE = 4 };
+
 /* Whether global ids are not what code for several work-items at a time assumes of them. */
 static bool has_odd_ids(const struct cld_kernel_info *info, const struct cld_launch *launch) {
     if (info->flags & CLD_KERNEL_ALIGNED_GROUPS && launch->global_offset[0] % MOST_LANES)
@@ -51,6 +54,14 @@ static bool has_short_rows(const struct cld_kernel_info *info, const struct cld_
     bool may_be_idle = size[0] % info->width || info->width == 1 || info->reqd_local_size[0];
     return info->flags & CLD_KERNEL_HAS_LINEAR && may_be_idle && size[1] * size[2] > 1 &&
            has_one_size(info, launch);
+}
+
+/* Whether rows of groups are so short that most lanes are idle, and no code fills them with the next rows. */
+static bool leaves_most_idle(const struct cld_kernel_info *info, const struct cld_launch *launch,
+                             const struct cld_variant *chosen) {
+    bool is_linear = chosen && chosen->key.shape == CLD_SHAPE_LINEAR;
+    return info->flags & CLD_KERNEL_HAS_LINEAR && !is_linear &&
+           launch->local_size[0] * MOSTLY_IDLE <= info->width;
 }
 
 /* Memory that a kernel may reach through an argument. */
@@ -257,8 +268,8 @@ static cl_int choose(const struct cld_kernel *kernel, struct cld_kernel_info *in
 }
 
 /* Work-items one at a time, in place of what was chosen, which must be there: lanes wait for one another,
- * do what only some of them need, and go through more rows than caches may hold. How much that is depends on the
- * data, so it is tried. */
+ * do what only some of them need, go through more rows than caches may hold, and are idle where rows are
+ * short. How much that is depends on the data and on the launch, so it is tried. */
 static void try_items(struct cld_event *command, const struct cld_kernel *kernel) {
     static const struct cld_ab_kind kind = {"one work-item at a time", 10, true};
     static const struct cld_variant_key key = {
@@ -284,7 +295,9 @@ cl_int cld_variant_choose(struct cld_event *command, const struct cld_kernel *ke
     }
     cl_int status = choose(kernel, info, &command->kernel.launch, &chosen);
     command->kernel.variant = chosen;
-    if (!status && info->flags & CLD_KERNEL_TRIES_ITEMS)
+    bool may_be_slow =
+        info->flags & CLD_KERNEL_TRIES_ITEMS || leaves_most_idle(info, &command->kernel.launch, chosen);
+    if (!status && may_be_slow)
         try_items(command, kernel);
     if (!status && info->history && !command->kernel.trial)
         cld_specialisation_choose(command, kernel);

@@ -289,15 +289,17 @@ static void better_code_for_images(void) {
     OK(clReleaseCommandQueue(queue));
 }
 
-/* One work-item at a time is tried where the kernel says so; a large difference decides soon. */
-static void one_at_a_time(uint64_t flags, int pace, int32_t state, int most_launches) {
+/* One work-item at a time is tried where the kernel says so, and where rows are short; a large difference
+ * decides soon. width: lanes. */
+static void one_at_a_time(uint64_t flags, uint32_t width, int pace, int32_t state, int most_launches) {
     cl_command_queue queue = test_queue(context, 0);
     cl_kernel kernel = test_kernel(context, usual, "iid");
     info_of(kernel)->flags |= flags;
+    info_of(kernel)->width = width;
     for (int i = 0; i < 40; i++)
         launch_one(queue, kernel, KNOWN, i, GROUPS);
     struct cld_variant *items = codes_of(kernel);
-    if (!flags) {
+    if (!most_launches) {
         CHECK(!items);
     } else {
         CHECK(items && items->key.shape == CLD_SHAPE_ITEMS && !items->key.values);
@@ -365,11 +367,13 @@ int main(void) {
     slower_is_not();
     values_that_change();
     values_that_stay_for_a_while();
-    one_at_a_time(CLD_KERNEL_TRIES_ITEMS, 100000, CLD_ADOPTED, 8);
-    one_at_a_time(CLD_KERNEL_TRIES_ITEMS, 240000, CLD_ADOPTED, 40);
-    one_at_a_time(CLD_KERNEL_TRIES_ITEMS, 290000, CLD_REJECTED, 40);
-    one_at_a_time(CLD_KERNEL_TRIES_ITEMS, 2000000, CLD_REJECTED, 8);
-    one_at_a_time(0, 100000, CLD_TRIAL, 0);
+    one_at_a_time(CLD_KERNEL_TRIES_ITEMS, 8, 100000, CLD_ADOPTED, 8);
+    one_at_a_time(CLD_KERNEL_TRIES_ITEMS, 8, 240000, CLD_ADOPTED, 40);
+    one_at_a_time(CLD_KERNEL_TRIES_ITEMS, 8, 290000, CLD_REJECTED, 40);
+    one_at_a_time(CLD_KERNEL_TRIES_ITEMS, 8, 2000000, CLD_REJECTED, 8);
+    one_at_a_time(CLD_KERNEL_HAS_LINEAR, 4 * ITEMS, 100000, CLD_ADOPTED, 8);
+    one_at_a_time(CLD_KERNEL_HAS_LINEAR, 2 * ITEMS, 100000, CLD_TRIAL, 0);
+    one_at_a_time(0, 4 * ITEMS, 100000, CLD_TRIAL, 0);
     atomic_store(&special_groups, 0);
     better_code_for_images();
     fetching_ahead(CLD_KERNEL_READS_AHEAD, 600000, 300000, CLD_PREFETCH_OFF, 3);
