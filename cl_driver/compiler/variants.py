@@ -201,12 +201,13 @@ def group_code(
 ) -> codegen.KernelCode:
     """Code for groups of one size in lockstep, as LLVM IR. CompileError where that is not possible, or much
     too long."""
-    parts, rest = divmod(math.prod(size), options.width)
-    if options.width == 1 or rest or size[0] % options.width or parts > width.MOST_GROUP_PARTS:
+    lanes = short_rows.lanes_that_rows_fill(size[0], options.width)
+    parts = math.prod(size) // lanes
+    if lanes == 1 or parts > width.MOST_GROUP_PARTS:
         raise CompileError(f"kernel '{name}': groups of {size} cannot be executed in lockstep\n")
     how = codegen_options(program.context)
-    options = replace(options, group=tuple(size), parts=parts, part_axis=0, native_half=how.has_native_half)
-    options = replace(options, thorough=True)
+    options = replace(options, width=lanes, group=tuple(size), parts=parts, part_axis=0)
+    options = replace(options, native_half=how.has_native_half, thorough=True)
     try:
         functions = library_for(program.context.target)
         plan = passes.plan(program.module, program.entry_points[name], options, functions)

@@ -15,6 +15,7 @@ from ..passes import pipeline as passes
 from ..passes.cost.cpu_models import model_of
 from ..passes.cost.estimate import Estimate, estimate
 from ..passes.cost.launch import Launch, Number
+from ..passes.cost.short_rows import lanes_that_rows_fill
 from ..passes.cost.width import MOST_GROUP_PARTS
 from ..passes.ir.instructions import instruction_count
 from ..passes.ir.plan import KernelPlan
@@ -70,17 +71,11 @@ def lockstep_plan(
 ) -> KernelPlan | None:
     """The plan of code for groups of one size, if there is such code for the kernel."""
     chosen = chosen_options(program, code, values)
-    width = chosen.width
-    parts, rest = divmod(local_size[0] * local_size[1] * local_size[2], width)
-    if (
-        width == 1
-        or not code.may_run_in_lockstep
-        or rest
-        or local_size[0] % width
-        or parts > MOST_GROUP_PARTS
-    ):
+    width = lanes_that_rows_fill(local_size[0], chosen.width)
+    parts = local_size[0] * local_size[1] * local_size[2] // width
+    if width == 1 or not code.may_run_in_lockstep or parts > MOST_GROUP_PARTS:
         return None
-    options = replace(chosen, group=local_size, parts=parts, part_axis=0)
+    options = replace(chosen, width=width, group=local_size, parts=parts, part_axis=0)
     try:
         plan = plan_of(program, code.name, options, values)
     except (passes.PlanError, CodegenError, SpirvError):

@@ -18,10 +18,21 @@ _SHORTEST_ROW = 4
 # What such lanes must gain: it takes more code.
 _GAIN = 1.3
 
+_FEWEST_LANES = 4  # of groups in lockstep: native_shim/src/kernel/variant_choice.c has the same
+
 
 def has_idle_lanes(size: Sequence[int], lanes: int) -> bool:
     """Whether rows of groups leave lanes idle that the next rows could fill."""
     return lanes > 1 and size[0] % lanes > 0 and math.prod(size) > size[0]
+
+
+def lanes_that_rows_fill(row: int, lanes: int) -> int:
+    """As many lanes as rows of groups in lockstep fill vectors of, down to a quarter of what suits the
+    kernel; 1 if they do not."""
+    fewest = max(lanes // 4, _FEWEST_LANES)
+    while lanes > fewest and row % lanes:
+        lanes //= 2
+    return 1 if row % lanes else lanes
 
 
 def linear_lanes_pay(rows: KernelPlan, linear: KernelPlan, target: Target) -> bool:

@@ -13,7 +13,7 @@
 enum { SHORTEST_ROW = 4, MOST_LANES = 64 };
 
 /* Lanes of a vector for each work-item of a row, from which on one may be as fast without lanes. */
-enum { MOSTLY_IDLE = 4 };
+enum { MOSTLY_IDLE = 2 };
 
 /* Whether global ids are not what code for several work-items at a time assumes of them. */
 static bool has_odd_ids(const struct cld_kernel_info *info, const struct cld_launch *launch) {
@@ -40,10 +40,14 @@ static bool has_one_size(const struct cld_kernel_info *info, const struct cld_la
     return !has_odd_ids(info, launch);
 }
 
-/* Whether the work-items of each group fill vectors, and all groups are of one size. */
+/* Whether the work-items of each group fill vectors, of a quarter of the lanes at least, and all groups are
+ * of one size. */
 static bool is_whole(const struct cld_kernel_info *info, const struct cld_launch *launch) {
     const uint64_t *size = launch->local_size;
-    return size[0] % info->width == 0 && size[0] * size[1] * size[2] <= info->most_group_items &&
+    uint64_t lanes = info->width / 4 > SHORTEST_ROW ? info->width / 4 : SHORTEST_ROW;
+    if (lanes > info->width)
+        lanes = info->width;
+    return size[0] % lanes == 0 && size[0] * size[1] * size[2] <= info->most_group_items &&
            has_one_size(info, launch);
 }
 
@@ -56,7 +60,8 @@ static bool has_short_rows(const struct cld_kernel_info *info, const struct cld_
            has_one_size(info, launch);
 }
 
-/* Whether rows of groups are so short that most lanes are idle, and no code fills them with the next rows. */
+/* Whether rows of groups are so short that half of the lanes are idle, and nothing fills them with the next
+ * ones. */
 static bool leaves_most_idle(const struct cld_kernel_info *info, const struct cld_launch *launch,
                              const struct cld_variant *chosen) {
     bool is_linear = chosen && chosen->key.shape == CLD_SHAPE_LINEAR;
@@ -128,6 +133,7 @@ struct situation {
     const struct cld_launch *launch;
     uint32_t tile[3], entry_tile[3];   /* of the kernel's hot code, and of its entry */
     const struct cld_variant *variant; /* code that is wanted, or needed, and there */
+    bool awaits_better;                /* code that is wanted is being made */
     cl_int status;
 };
 
@@ -228,7 +234,8 @@ static __attribute__((noinline)) bool take(const struct choice *choice, struct s
         if (!is_wanted(variant))
             return false;
         at->variant = variant;
-        return cld_variant_is_there(variant);
+        at->awaits_better = !cld_variant_is_there(variant);
+        return !at->awaits_better;
     }
     if (choice->how == TRIED && has_failed(cld_variant_find(at->info, &key)))
         return false;
@@ -247,9 +254,10 @@ bool cld_variant_exchanges(const struct cld_kernel_info *info, const struct cld_
     return info->flags & CLD_KERNEL_EXCHANGED && (fills || has_odd_ids(info, launch));
 }
 
-/* Code for all values of arguments. */
+/* Code for all values of arguments. awaits_better: whether it is what launches run meanwhile. */
 static cl_int choose(const struct cld_kernel *kernel, struct cld_kernel_info *info,
-                     const struct cld_launch *launch, const struct cld_variant **chosen) {
+                     const struct cld_launch *launch, const struct cld_variant **chosen,
+                     bool *awaits_better) {
     bool has_tiles = !(info->flags & CLD_KERNEL_TILED); /* else they are the hot code's alone */
     struct situation at = {
         kernel,
@@ -258,12 +266,14 @@ static cl_int choose(const struct cld_kernel *kernel, struct cld_kernel_info *in
         {info->width, info->tile_width, info->tile_height},
         {info->width, has_tiles ? info->tile_width : info->width, has_tiles ? info->tile_height : 1},
         NULL,
+        false,
         CL_SUCCESS};
     uint32_t facts = find_facts(&at);
     for (unsigned i = 0; i < sizeof choices / sizeof *choices; i++)
         if ((facts & choices[i].looked_at) == choices[i].of && take(&choices[i], &at))
             break;
     *chosen = at.variant;
+    *awaits_better = at.awaits_better;
     return at.status;
 }
 
@@ -293,11 +303,12 @@ cl_int cld_variant_choose(struct cld_event *command, const struct cld_kernel *ke
         command->kernel.variant = chosen;
         return status;
     }
-    cl_int status = choose(kernel, info, &command->kernel.launch, &chosen);
+    bool awaits_better;
+    cl_int status = choose(kernel, info, &command->kernel.launch, &chosen, &awaits_better);
     command->kernel.variant = chosen;
     bool may_be_slow =
         info->flags & CLD_KERNEL_TRIES_ITEMS || leaves_most_idle(info, &command->kernel.launch, chosen);
-    if (!status && may_be_slow)
+    if (!status && may_be_slow && !awaits_better)
         try_items(command, kernel);
     if (!status && info->history && !command->kernel.trial)
         cld_specialisation_choose(command, kernel);

@@ -371,8 +371,8 @@ int main(void) {
     one_at_a_time(CLD_KERNEL_TRIES_ITEMS, 8, 240000, CLD_ADOPTED, 40);
     one_at_a_time(CLD_KERNEL_TRIES_ITEMS, 8, 290000, CLD_REJECTED, 40);
     one_at_a_time(CLD_KERNEL_TRIES_ITEMS, 8, 2000000, CLD_REJECTED, 8);
-    one_at_a_time(CLD_KERNEL_HAS_LINEAR, 4 * ITEMS, 100000, CLD_ADOPTED, 8);
-    one_at_a_time(CLD_KERNEL_HAS_LINEAR, 2 * ITEMS, 100000, CLD_TRIAL, 0);
+    one_at_a_time(CLD_KERNEL_HAS_LINEAR, 2 * ITEMS, 100000, CLD_ADOPTED, 8);
+    one_at_a_time(CLD_KERNEL_HAS_LINEAR, ITEMS, 100000, CLD_TRIAL, 0);
     one_at_a_time(0, 4 * ITEMS, 100000, CLD_TRIAL, 0);
     atomic_store(&special_groups, 0);
     better_code_for_images();

@@ -3,7 +3,7 @@
 import pytest
 
 from cl_driver.device.target import host_target
-from cl_driver.passes.cost.short_rows import has_idle_lanes, linear_lanes_pay
+from cl_driver.passes.cost.short_rows import has_idle_lanes, lanes_that_rows_fill, linear_lanes_pay
 
 from ..support import compile_cl, make_plan
 
@@ -65,3 +65,13 @@ def test_narrower_vectors_gain_less(size, expected):
 )
 def test_idle_lanes(size, lanes, expected):
     assert has_idle_lanes(size, lanes) == expected
+
+
+@pytest.mark.parametrize(
+    "row, lanes, expected",
+    [(16, 16, 16), (48, 16, 16), (8, 16, 8), (24, 16, 8), (4, 16, 4), (4, 8, 4), (16, 64, 16)]
+    + [(2, 8, 1), (8, 64, 1), (10, 16, 1), (4, 4, 4), (8, 1, 1), (7, 8, 1)],
+)
+def test_lanes_of_groups_in_lockstep(row, lanes, expected):
+    """Rows fill whole vectors, of a quarter of the lanes and of four at least."""
+    assert lanes_that_rows_fill(row, lanes) == expected
