@@ -1,6 +1,9 @@
 """The modules of the processes that the driver starts, in one file: there are hundreds, and to look for one
 of them takes Python longer than to run it.
 
+What is imported together is there together, too: names and strings that modules share are read once. Our own
+modules are without docstrings and annotations of functions.
+
 The build makes the file. Of each module's own file the time and the size are compared, as Python does for its
 caches; those of an installed package do not change, and only the installation knows their times. What has
 changed, or is not in the archive, Python finds as ever.
@@ -20,7 +23,7 @@ from . import native
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from types import ModuleType
+    from types import CodeType, ModuleType
     from typing import TypeAlias
 
     # The module's file (relative: to the package's folder), whether it is a package, time in ns (0: any) and
@@ -31,14 +34,23 @@ NAME = "cl_driver.modules"
 _ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _PACKAGE = __name__.rpartition(".")[0]
 _ENOUGH_DESCRIPTORS = 64
+_used: list[Archive] = []
 _SIZE = 8  # bytes of the size of the index, which comes first
+
+# What compiler processes import at once, in this order: as a server, before LLVM is loaded, and meanwhile.
+GROUPS: tuple[tuple[str, ...], ...] = (
+    ("service.forks", "service.worker"),
+    ("jit.emit",),
+    ("compiler.pipeline",),
+)
 
 # Those that only run where somebody waits for what they print, or have no business in these processes.
 _OTHERS = frozenset(("accuracy", "cli", "interp"))
 
 
 class Archive:
-    """Finds modules and loads them. index: by name; code: what the places in the index refer to."""
+    """Finds modules and loads them. index: by name; _groups: places of the code of GROUPS; _code: what places
+    refer to; _read: code of a group that has not been run, by module."""
 
     def __init__(self, path: str) -> None:
         """OSError, ValueError, EOFError or TypeError where that is not an archive for this Python."""
@@ -46,10 +58,17 @@ class Archive:
             # Most of it is never looked at. It is replaced as a whole (make()), and so stays what it is.
             data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
         end = _SIZE + int.from_bytes(data[:_SIZE], "little")
-        magic, self.index = marshal.loads(data[_SIZE:end])
+        magic, self.index, self._groups = marshal.loads(data[_SIZE:end])
         if magic != MAGIC_NUMBER:
             raise ValueError("for another Python")
         self._code = data[end:]
+        self._read: dict[str, CodeType] = {}
+
+    def read_group(self, number: int) -> None:
+        """Reads the code of a group of modules, which are about to be imported. An old archive has others."""
+        if GROUPS[number] in self._groups:
+            start, size = self._groups[GROUPS[number]]
+            self._read |= marshal.loads(self._code[start : start + size])
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
@@ -70,8 +89,11 @@ class Archive:
     def exec_module(self, module: ModuleType) -> None:
         """Runs the code of a new one."""
         module.__file__ = os.path.join(_ROOT, self.index[module.__name__][0])
-        start, size = self.index[module.__name__][4:]
-        exec(marshal.loads(self._code[start : start + size]), module.__dict__)
+        code = self._read.pop(module.__name__, None)
+        if code is None:
+            start, size = self.index[module.__name__][4:]
+            code = marshal.loads(self._code[start : start + size])
+        exec(code, module.__dict__)
 
 
 def _is_current(entry: Entry) -> bool:
@@ -93,8 +115,16 @@ def use() -> None:
         archive = Archive(os.path.join(native.folder(), NAME))
     except (OSError, ValueError, EOFError, TypeError):
         return
+    _used.append(archive)
     # Before the finder of files, which is the last one.
     sys.meta_path.insert(max(len(sys.meta_path) - 1, 0), archive)
+
+
+def expect(number: int) -> None:
+    """The modules of a group are about to be imported, unless they already are."""
+    for archive in _used:
+        if f"{_PACKAGE}.{GROUPS[number][0]}" not in sys.modules:
+            archive.read_group(number)
 
 
 def is_current(path: str) -> bool:
@@ -126,6 +156,12 @@ def make(path: str, is_fixed: bool) -> None:
     called in a process that has imported nothing else. is_fixed: the package is not going to change."""
     import importlib
 
+    groups: list[dict[str, CodeType | None]] = []
+    for roots in GROUPS:
+        before = set(sys.modules)
+        for root in roots:
+            importlib.import_module(f"{_PACKAGE}.{root}")
+        groups.append(dict.fromkeys(name for name in sys.modules if name not in before))
     for name, _ in _modules(os.path.join(_ROOT, _PACKAGE), _PACKAGE):
         try:
             importlib.import_module(name)
@@ -147,15 +183,42 @@ def make(path: str, is_fixed: bool) -> None:
         status = os.stat(file)
         with open(file, "rb") as source:
             text = source.read()
-        compiled = marshal.dumps(compile(text, file, "exec", dont_inherit=True))
+        made = _compiled(text, file, is_own)
+        for group in groups:
+            if name in group:
+                group[name] = made
+        compiled = marshal.dumps(made)
         shown = os.path.relpath(file, _ROOT) if is_own else file
         time = 0 if is_own and is_fixed else status.st_mtime_ns
         is_package = spec.submodule_search_locations is not None
         index[name] = shown, is_package, time, status.st_size, place, len(compiled)
         code.append(compiled)
         place += len(compiled)
-    head = marshal.dumps((MAGIC_NUMBER, index))
+    places = {}
+    for roots, group in zip(GROUPS, groups, strict=True):
+        compiled = marshal.dumps({name: made for name, made in group.items() if made})
+        places[roots] = place, len(compiled)
+        code.append(compiled)
+        place += len(compiled)
+    head = marshal.dumps((MAGIC_NUMBER, index, places))
     temporary = f"{path}.{os.getpid()}"
-    with open(temporary, "wb") as made:
-        made.write(len(head).to_bytes(_SIZE, "little") + head + b"".join(code))
+    with open(temporary, "wb") as archive:
+        archive.write(len(head).to_bytes(_SIZE, "little") + head + b"".join(code))
     os.replace(temporary, path)
+
+
+def _compiled(text: bytes, file: str, is_own: bool) -> CodeType:
+    """The code of a module; of our own without what nobody asks for when it runs."""
+    import ast
+
+    tree = ast.parse(text)
+    for node in ast.walk(tree) if is_own else ():
+        if isinstance(node, ast.arg):
+            vars(node).update(annotation=None)
+        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            vars(node).update(returns=None)
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Module)):
+            continue
+        if ast.get_docstring(node, clean=False) is not None:
+            node.body[:1] = [] if len(node.body) > 1 else [ast.copy_location(ast.Pass(), node.body[0])]
+    return compile(tree, file, "exec", dont_inherit=True)

@@ -7,11 +7,19 @@ waits. Here a class's __init__ is made when the first object is.
 from __future__ import annotations
 
 from operator import attrgetter
-from typing import Any, TypeVar, dataclass_transform
+
+from .fast_typing import TypeVar
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any, dataclass_transform
+else:
+
+    def dataclass_transform(**_):
+        """For type checkers."""
+        return lambda function: function
+
 
 _T = TypeVar("_T")
 _NONE: Any = object()

@@ -23,8 +23,9 @@ if TYPE_CHECKING:
     Spawn: TypeAlias = Callable[[list[str], dict[str, str]], int]
 
 # What has malloc() of the C library ask the system for large pages, in processes that fill much memory soon:
-# of the compiler and of clang. Other C libraries do not read it.
-LARGE_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
+# of the compiler and of clang; what it has for other threads would grow by small ones. Other C libraries do
+# not read it.
+LARGE_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1:glibc.malloc.arena_max=1"}
 
 # The descriptor of the child's end of the socket.
 CHILD_DESCRIPTOR = 3

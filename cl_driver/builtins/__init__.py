@@ -13,6 +13,10 @@ _PLACES = (
 )
 
 
+# The ending of the file with places in the module, which is beside it.
+PLACES = ".places"
+
+
 def library_path() -> str:
     """The compiled library. Raises FileNotFoundError when the package was not built."""
     for path in _PLACES:
@@ -25,3 +29,12 @@ def load() -> bytes:
     """The library's SPIR-V module."""
     with open(library_path(), "rb") as file:
         return file.read()
+
+
+def load_places() -> bytes:
+    """Where things are in the module (reader.py); b"" if nobody has written it down."""
+    try:
+        with open(os.path.splitext(library_path())[0] + PLACES, "rb") as file:
+            return file.read()
+    except OSError:
+        return b""

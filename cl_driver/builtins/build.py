@@ -12,6 +12,9 @@ import shutil
 import subprocess
 import tempfile
 
+from . import PLACES
+from .reader import LibraryReader
+
 SOURCES = pathlib.Path(__file__).parent / "cl"
 CLANGS = ("clang-22", "clang-21", "clang-20", "clang")
 
@@ -59,9 +62,15 @@ def build(output: pathlib.Path, clang: str | None = None) -> pathlib.Path:
 def update(output: pathlib.Path) -> pathlib.Path:
     """Compile if a source is newer than `output`, or nothing is there."""
     newest = max(path.stat().st_mtime_ns for path in (*sources(), pathlib.Path(__file__)))
-    if output.exists() and output.stat().st_mtime_ns >= newest:
-        return output
-    return build(output)
+    if not output.exists() or output.stat().st_mtime_ns < newest:
+        build(output)
+    places = output.with_suffix(PLACES)
+    data = LibraryReader(output.read_bytes()).written_down()
+    if not places.exists() or places.read_bytes() != data:
+        part = places.with_suffix(f"{PLACES}.{os.getpid()}")
+        part.write_bytes(data)
+        part.replace(places)
+    return output
 
 
 def main() -> None:

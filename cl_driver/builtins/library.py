@@ -16,7 +16,7 @@ from ..device.target import Target
 from ..jit.errors import CompileError
 from ..spirv.enums import Op
 from ..spirv.module import Function, Type
-from . import load, reader
+from . import load, load_places, reader
 from .strict import forbid_fast_math
 
 
@@ -28,9 +28,9 @@ def _library_name(name: str) -> str:
 class Library:
     """The builtin library: read once per process, its functions decoded when they are called."""
 
-    def __init__(self, data: bytes) -> None:
-        """data: of the library's SPIR-V module."""
-        self._reader = reader.LibraryReader(data)
+    def __init__(self, data: bytes, places: bytes = b"") -> None:
+        """data: of the library's SPIR-V module; places: in it (reader.py)."""
+        self._reader = reader.LibraryReader(data, places)
         self.types = self._reader.table  # the base of the programs' tables, so that its code can be inlined
         self._strict: set[str] = set()
 
@@ -99,6 +99,6 @@ def suitable(found: Library, features: frozenset[str]) -> Library | ScaledLibrar
 def library() -> Library:
     """The builtin library of this installation. CompileError if it is not there."""
     try:
-        return Library(load())
+        return Library(load(), load_places())
     except FileNotFoundError as error:
         raise CompileError(f"{error}\n") from error

@@ -1,9 +1,11 @@
 """Reads the library's module faster than the reader of all modules: a compiler process does it while its
 first program waits. What our own clang wrote is not checked, and constants, variables and functions are made
-when they are asked for."""
+when they are asked for. Where they are the build writes down: to find it takes as long as the rest."""
 
 from __future__ import annotations
 
+import marshal
+from _imp import source_hash  # importlib.util has it, and imports much
 from array import array
 
 from ..spirv.enums import Decoration, LinkageType, Op
@@ -16,6 +18,7 @@ from ..spirv.types import TypeTable
 _CONSTANT, _DECORATE, _FUNCTION, _NAME = map(int, (Op.Constant, Op.Decorate, Op.Function, Op.Name))
 _OTHERS = (int(Op.ConstantComposite), int(Op.Variable))  # that are made when they are asked for
 _LINKAGE = int(Decoration.LinkageAttributes)
+_KEY = 1  # of the hash of a module
 _FUNCTION_END = (1 << 16 | Op.FunctionEnd).to_bytes(4, "little")
 
 
@@ -33,9 +36,13 @@ class _Values(dict[int, Value]):
 class LibraryReader(Reader):
     """The library's module. Its functions are known by their link names."""
 
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, data: bytes, places: bytes = b"") -> None:
+        """places: what written_down() has returned, which may be of another module."""
         self.places: dict[int, int] = {}  # words of what is made when it is asked for
         self.linkage: dict[int, tuple[str, LinkageType]] = {}  # of functions
+        self._at_once: list[int] = []  # words of the rest
+        self._written_down = places
+        self.recalls = False  # whether that is of this module
         super().__init__(data, {}, TypeTable())
         self._linked = {name: id_ for id_, (name, _) in self.linkage.items() if id_ in self.places}
 
@@ -63,8 +70,34 @@ class LibraryReader(Reader):
 
     def declarations(self) -> None:
         """Finds where everything is; types are made at once."""
-        words, p, end = self.raw, HEADER_WORDS, len(self.raw)
         self.values = _Values(self)
+        self.recalls = self._recall()
+        if not self.recalls:
+            self._find()
+        words = self.raw
+        for p in self._at_once:
+            self._handle(p, words[p] >> 16, words[p] & 0xFFFF)
+
+    def written_down(self) -> bytes:
+        """Where everything is, for readers of the same module to come."""
+        linkage = {id_: (name, int(kind)) for id_, (name, kind) in self.linkage.items()}
+        found = (source_hash(_KEY, self.bytes), self.places, linkage, self.names, self._at_once)
+        return marshal.dumps(found)
+
+    def _recall(self) -> bool:
+        try:
+            of, places, linkage, names, at_once = marshal.loads(self._written_down)
+        except (EOFError, ValueError, TypeError):
+            return False
+        if of != source_hash(_KEY, self.bytes):
+            return False
+        self.places, self.names, self._at_once = places, names, at_once
+        kinds = {kind: LinkageType(kind) for kind in {kind for _, kind in linkage.values()}}
+        self.linkage = {id_: (name, kinds[kind]) for id_, (name, kind) in linkage.items()}
+        return True
+
+    def _find(self) -> None:
+        words, p, end = self.raw, HEADER_WORDS, len(self.raw)
         places = self.places
         while p < end:
             word = words[p]
@@ -80,7 +113,7 @@ class LibraryReader(Reader):
             elif op == _NAME:
                 self.names[words[p + 1]] = p
             else:
-                self._handle(p, n, op)
+                self._at_once.append(p)
             p += n
 
     def make(self, p: int) -> Value:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 from ..passes.cost import width
 from ..spirv import reflect
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .pipeline import Prepared
 

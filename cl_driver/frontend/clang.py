@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import re
 import resource
 from collections import namedtuple
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 
+from ..late_patterns import pattern
 from . import corrections, effort, includes, prelude, resident
 from .clang_start import environment
 from .find_clang import Clang, ClangError, find, settle
@@ -87,7 +87,7 @@ SPIRV_EXTENSIONS = (
     "SPV_ALTERA_arbitrary_precision_integers",
 )
 EXTENSIONS_OPTION = "-spirv-ext="
-_UNKNOWN_EXTENSION = re.compile(r"Unknown SPIR-V extension: \+?(\w+)")
+_UNKNOWN_EXTENSION = pattern(r"Unknown SPIR-V extension: \+?(\w+)")
 # By the clang's identity: names that it has said it does not know.
 _unknown_extensions: dict[str, set[str]] = {}
 

@@ -27,13 +27,12 @@ from 0.
 
 from __future__ import annotations
 
-import enum
 import os
-import re
 from collections.abc import Callable, Iterable
 from itertools import product
 
 from .. import trust
+from ..fast_typing import Enum
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -64,6 +63,8 @@ _COORDINATES = {
 }
 _DEPTH = {"image2d_depth_t": ("2", "2"), "image2d_array_depth_t": ("4", "2")}
 
+_PREFIX, _SUFFIX = "corrections-", ".bc"  # of files with libraries, around version and part
+
 _SPACES = ("__generic", "__global", "__local")
 
 # The names of functions in object code, and how to call the one that the back end makes of it: a suffix that
@@ -71,7 +72,7 @@ _SPACES = ("__generic", "__global", "__local")
 _SEEN_THROUGH = ".cl_driver"
 
 
-class Part(enum.Enum):
+class Part(Enum):
     """A library; the value is in its file's name."""
 
     ALWAYS = ""
@@ -98,9 +99,9 @@ def path(clang: str, major: int, part: Part = Part.ALWAYS) -> str:
     if (clang, part) in _settled:
         return _settled[clang, part]
     folder = _folder()
-    built = [
-        int(found[1]) for name in _names(folder) if (found := re.fullmatch(r"corrections-(\d+)\.bc", name))
-    ]
+    names = [name for name in _names(folder) if name.startswith(_PREFIX) and name.endswith(_SUFFIX)]
+    versions = [name.removeprefix(_PREFIX).removesuffix(_SUFFIX) for name in names]
+    built = [int(version) for version in versions if version.isdecimal()]
     fitting = [version for version in built if version <= major]
     if fitting:
         return os.path.join(folder, _name(max(fitting), part))
@@ -136,7 +137,7 @@ def _names(folder: str) -> list[str]:
 
 
 def _name(major: int, part: Part) -> str:
-    return f"corrections-{major}{part.value}.bc"
+    return f"{_PREFIX}{major}{part.value}{_SUFFIX}"
 
 
 def update(folder: Path, clang: str, major: int) -> None:
@@ -153,6 +154,8 @@ def bitcode(clang: str, part: Part) -> bytes:
     """The library, as that clang makes it. Raises CorrectionsError."""
     text = _run([clang, *_OPTIONS], source(part).encode()).decode()
     # Functions that a program need not have and that may be in every module; no version and no types' names.
+    import re
+
     text = re.sub(
         r"^define (?:dso_local )?spir_func", "define linkonce_odr spir_func", text, flags=re.MULTILINE
     )

@@ -4,12 +4,12 @@ clang would say is asked for its version, and if it has none the next candidate 
 from __future__ import annotations
 
 import os
-import re
 from collections import namedtuple
 
 from .. import log
 from ..jit import clang_paths
 from ..jit.clang_paths import OLDEST
+from ..late_patterns import pattern
 from . import effort
 from .clang_start import environment
 
@@ -21,10 +21,9 @@ _ANSWERS = 20
 _SPIRV_MAGIC = (0x07230203).to_bytes(4, "little")
 _SPIRV_HEADER = 20  # bytes
 # How clang, its driver and LLVM say that something is wrong.
-_DIAGNOSTIC = re.compile(
-    r"^(?:\S.*:\d+:\d+: |clang[-+\w.]*: )(?:fatal )?error: |^fatal error: error in backend: |"
+_DIAGNOSTIC = pattern(
+    r"(?m)^(?:\S.*:\d+:\d+: |clang[-+\w.]*: )(?:fatal )?error: |^fatal error: error in backend: |"
     r"^LLVM ERROR: |^PLEASE submit a bug report",
-    re.MULTILINE,
 )
 
 

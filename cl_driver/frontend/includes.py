@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
-import re
 from collections import namedtuple
+
+from ..late_patterns import pattern
 
 # What asks for the time, as far as the text of a program can tell: see read().
 _TIME = (b"__TIME__", b"__DATE__", b"__TIMESTAMP__")
 
-_CLANGS_OWN = re.compile(r"/clang/[^/]+/include/opencl-c")
+_CLANGS_OWN = "/include/opencl-c"  # below a folder named by a version, in one of the name clang
 _OF_RESIDENT = "/proc/self/fd/"
-_WORD = re.compile(r"(?:\\.|[^\s\\])+")
+_WORD = pattern(r"(?:\\.|[^\s\\])+")
+_ESCAPED = pattern(r"\\([ #])")
 
 
 FIELD = "\x1f"  # ends a field of what is told of kernels
@@ -67,6 +69,14 @@ def of_kernels(listing: int) -> list[str] | None:
     return None
 
 
+def _is_clangs_own(path: str) -> bool:
+    for before in path.split(_CLANGS_OWN)[:-1]:
+        folder, _, version = before.rpartition("/")
+        if version and folder.endswith("/clang"):
+            return True
+    return False
+
+
 def read(listing: int, source: bytes, private: str, folder: str | None) -> Files:
     """The list of a run of clang: records of native_shim/clang/resident.c, then the make rule of clang's own.
 
@@ -82,12 +92,13 @@ def read(listing: int, source: bytes, private: str, folder: str | None) -> Files
         return os.path.normpath(os.path.join(base, path))
 
     found: dict[str, None] = {}
-    words = _WORD.findall(rule.decode("utf-8", "surrogateescape").replace("\\\n", " "))
+    text = rule.decode("utf-8", "surrogateescape").replace("\\\n", " ")
+    words = _WORD.findall(text) if "\\" in text else text.split()
     for word in words[1:]:
-        path = absolute(re.sub(r"\\([ #])", r"\1", word).replace("$$", "$"))
+        path = absolute((_ESCAPED.sub(r"\1", word) if "\\" in word else word).replace("$$", "$"))
         if word == "-" or os.path.basename(path) == "<stdin>" or path.startswith(_OF_RESIDENT):
             continue
-        if not ((private and path.startswith(private)) or _CLANGS_OWN.search(path)):
+        if not ((private and path.startswith(private)) or _is_clangs_own(path)):
             found[path] = None
     looked_for = dict.fromkeys(absolute(os.fsdecode(record[1:])) for record in records if record[:1] == b"A")
     not_meant = (_OF_RESIDENT, private) if private else (_OF_RESIDENT,)

@@ -14,8 +14,9 @@ stands in their way, the program is compiled without the declarations (clang.py)
 
 from __future__ import annotations
 
-import re
 from functools import cache
+
+from ..late_patterns import pattern
 
 TYPE_CHECKING = False  # typing takes long to import, and clang waits
 if TYPE_CHECKING:
@@ -23,9 +24,9 @@ if TYPE_CHECKING:
 
 NAME = "<cl_driver>"  # in clang's messages
 
-_CONFLICT = re.compile(rf"^{NAME}:\d+:\d+: note: previous ", re.MULTILINE)
+_CONFLICT = pattern(rf"(?m)^{NAME}:\d+:\d+: note: previous ")
 # A note on a declaration, with its line and the marks below it.
-_NOTE = re.compile(rf"^{NAME}:\d+:\d+: (note: .*\n)(?: *\d* \|.*\n)*", re.MULTILINE)
+_NOTE = pattern(rf"(?m)^{NAME}:\d+:\d+: (note: .*\n)(?: *\d* \|.*\n)*")
 
 # What atomic_half, and the other types of 64 bits, come from.
 _HALF_ATOMICS = {

@@ -12,7 +12,6 @@ Where that cannot be (a static clang, another C library), each program has a cla
 
 from __future__ import annotations
 
-import enum
 import fcntl
 import os
 import select
@@ -43,7 +42,7 @@ MOST_TEXT = 60_000  # bytes of arguments
 PERHAPS, CUT = 2, 1 << 16
 
 
-class Number(enum.IntEnum):
+class Number:
     """Of descriptors in a child."""
 
     SOURCE = 3
@@ -53,11 +52,11 @@ class Number(enum.IntEnum):
     LIST = 7
 
 
-OUTPUT_PATH = f"{PATH}{Number.OUTPUT.value}"
+OUTPUT_PATH = f"{PATH}{Number.OUTPUT}"
 # clang remembers files by their names: one that a program includes from the folder of its main file has one
 # slash before its name.
-MAIN_PATH = f"{PATH}/{Number.MAIN.value}"
-EMPTY_PATH = f"{PATH}/{Number.SOURCE.value}"
+MAIN_PATH = f"{PATH}/{Number.MAIN}"
+EMPTY_PATH = f"{PATH}/{Number.SOURCE}"
 
 _MOST_HELD = 4  # sets of arguments for which a clang holds
 # A folder in which nothing is found by a name that a program would have.
@@ -108,7 +107,7 @@ def confine(
     with ExitStack() as opened:
         files = [(path, opened.enter_context(open(path, "rb"))) for path in own]
         # Higher than those that programs bring; and folders are none that it may have open.
-        numbers = [(path, fcntl.fcntl(file.fileno(), fcntl.F_DUPFD, 2 * max(Number))) for path, file in files]
+        numbers = [(path, fcntl.fcntl(file.fileno(), fcntl.F_DUPFD, 2 * Number.LIST)) for path, file in files]
         for _, number in numbers:
             opened.callback(os.close, number)
         lines = [f"{number} {path}\n" for path, number in [(resources, -1), *numbers]]
@@ -219,7 +218,7 @@ class _Loaded:
     ) -> Done:
         """See run() above. OSError or EOFError where it does not do as it should."""
         if listing >= 0:
-            arguments = with_list(arguments, Number.LIST.value)
+            arguments = with_list(arguments, Number.LIST)
         if self._failures < _MOST_FAILURES and _may_hold(arguments):
             room = next((each for each in _ROOM if each >= len(source) + 4), 0)
             key = tuple(arguments), folder, room
@@ -286,7 +285,7 @@ class _Loaded:
             _, output = _pipe(stack, stack)
             _, status = _pipe(stack, stack)
             # The numbers of what a program brings are taken, or clang would have files of its own under them.
-            numbers: dict[int, FileIO | int] = dict.fromkeys(Number, main)
+            numbers: dict[int, FileIO | int] = dict.fromkeys(range(Number.SOURCE, Number.LIST + 1), main)
             numbers |= {Number.OUTPUT: output, Number.HOLD: theirs.fileno()}
             _ask(self.clang.socket, status, numbers, texts)
             return Socket(fileno=os.dup(ours.fileno()))

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
 
 from .. import log
+from ..fast_typing import NamedTuple
 from . import llvm_paths
 from .errors import CompileError
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .llvm_library import Library
     from .llvm_lite import Lite

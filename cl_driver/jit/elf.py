@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import struct
-from typing import NamedTuple
+
+from ..fast_typing import NamedTuple
 
 _SHT_SYMTAB = 2
 _SHN_UNDEF = 0

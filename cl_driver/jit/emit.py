@@ -8,7 +8,6 @@ failure and nothing worse (service/client.py).
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING
 
 from .. import settings
 from ..device.target import Target
@@ -17,6 +16,7 @@ from .elf import undefined_symbols
 from .errors import CompileError
 from .symbols import loader_symbols
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from threading import Thread
 

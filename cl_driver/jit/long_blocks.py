@@ -13,9 +13,8 @@ block as it was.
 
 from __future__ import annotations
 
-import re
-
 from ..device.target import Target
+from ..late_patterns import pattern
 from .register_order import reorder
 
 # The cost (_cost) from which on a block is cut, and that of the pieces. Kernels of hashcat have at most 1.8
@@ -33,14 +32,14 @@ LEAST_TEXT = 40_000
 # Instructions before the end of a block that stay with its branch.
 _TAIL = 16
 
-_LABEL = re.compile(r'((?:[-\w.$]+|"[^"]*")):')
-_ACCESS = re.compile(
+_LABEL = pattern(r'((?:[-\w.$]+|"[^"]*")):')
+_ACCESS = pattern(
     r"  (?:%\S+ = )?(?:load|store|atomicrmw|cmpxchg|fence"
     r"|(?:(?:tail|notail) )?call .*@(?:llvm\.(?:masked|mem)|(?!llvm\.)))"
 )
-_PHI = re.compile(r"  %\S+ = phi ")
-_STATIC = re.compile(r"  %\S+ = (?:phi|alloca) ")
-_INCOMING = re.compile(r'(%(?:[-\w.$]+|"[^"]*")) \]')
+_PHI = pattern(r"  %\S+ = phi ")
+_STATIC = pattern(r"  %\S+ = (?:phi|alloca) ")
+_INCOMING = pattern(r'(%(?:[-\w.$]+|"[^"]*")) \]')
 
 
 def for_code_generator(text: str, target: Target, passes: str) -> str | None:

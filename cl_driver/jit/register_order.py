@@ -13,12 +13,12 @@ that load after they have stored stay as they are: a load of what was stored jus
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 from math import inf
 
 from ..device.target import Target
+from ..late_patterns import pattern
 
 # Instructions of a block below which LLVM's own scheduler sees enough of it.
 LEAST = 200
@@ -36,14 +36,14 @@ _RELOAD = 6
 _WINDOW = 224
 
 _NAME = r'%(?:[-\w.$]+|"[^"]*")'
-_LABEL = re.compile(r'(?:[-\w.$]+|"[^"]*"):')
-_RESULT = re.compile(rf"  ({_NAME}) = (?:tail |notail |musttail )?(\w+) ")
-_NUMBERED = re.compile(r"%(\d+)\b(?!\.)")
-_OPERAND = re.compile(_NAME)
-_TYPE = re.compile(r"<(\d+) x (i\d+|float|double|half|bfloat|ptr)>|\b(float|double|half)\b")
-_CALLED = re.compile(r"@([-\w.$]+)\(")
-_DECLARED = re.compile(r"declare .*@([-\w.$]+)\(.*\) .*#(\d+)$")
-_ATTRIBUTES = re.compile(r"attributes #(\d+) = \{(.*)\}$")
+_LABEL = pattern(r'(?:[-\w.$]+|"[^"]*"):')
+_RESULT = pattern(rf"  ({_NAME}) = (?:tail |notail |musttail )?(\w+) ")
+_NUMBERED = pattern(r"%(\d+)\b(?!\.)")
+_OPERAND = pattern(_NAME)
+_TYPE = pattern(r"<(\d+) x (i\d+|float|double|half|bfloat|ptr)>|\b(float|double|half)\b")
+_CALLED = pattern(r"@([-\w.$]+)\(")
+_DECLARED = pattern(r"declare .*@([-\w.$]+)\(.*\) .*#(\d+)$")
+_ATTRIBUTES = pattern(r"attributes #(\d+) = \{(.*)\}$")
 _BITS = {"float": 32, "double": 64, "half": 16, "bfloat": 16, "ptr": 64}
 
 # Instructions that neither look at memory nor end the block, and those that look at memory.

@@ -13,10 +13,10 @@ This comes after LLVM's passes on IR, which would make it what it was.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 
 from ..device.target import Target
+from ..late_patterns import pattern
 
 # A register of the smallest vectors. LLVM passes masks on in one whatever their comparisons were.
 _SMALL = 128
@@ -26,23 +26,22 @@ _SMALL = 128
 _SHORT = 500
 _BITS = {"i8": 8, "i16": 16, "i32": 32, "i64": 64, "half": 16, "float": 32, "double": 64, "ptr": 64}
 
-_CARRIED = re.compile(r" = phi <\d+ x i1> ")
-_LABEL = re.compile(r'((?:[-\w.$]+|"[^"]*")):')
+_BOOL = pattern(r"i1 (\w+)")
+_CARRIED = pattern(r" = phi <\d+ x i1> ")
+_LABEL = pattern(r'((?:[-\w.$]+|"[^"]*")):')
 _NAME = r'%(?:[-\w.$]+|"[^"]*")'
-_USE = re.compile(_NAME)
+_USE = pattern(_NAME)
 _VALUE = rf"(?:{_NAME}|zeroinitializer|poison|undef|splat \(i1 \w+\)|<[^<>]*>)"
-_MASK = re.compile(rf"  ({_NAME}) = (phi|and|or(?: disjoint)?|xor|select|freeze) (.*)")
-_PHI = re.compile(r"<(\d+) x i1> (\[ .*? \])((?:, !\S+ !\d+)*)$")
-_EDGE = re.compile(rf"\[ ({_VALUE}), ({_NAME}) \]")
-_LOGIC = re.compile(rf"<(\d+) x i1> ({_VALUE})(?:, ({_VALUE}))?((?:, !\S+ !\d+)*)$")
-_CHOICE = re.compile(
-    rf"<(\d+) x i1> ({_NAME}), <\d+ x i1> ({_VALUE}), <\d+ x i1> ({_VALUE})((?:, !\S+ !\d+)*)$"
-)
-_COMPARED = re.compile(rf"  ({_NAME}) = [if]cmp (?:\w+ )+<\d+ x (\w+)> ")
-_CHOSEN = re.compile(rf"select (?:\w+ )*<(\d+) x i1> ({_NAME}), <\d+ x (\w+)> ")
-_BIT = re.compile(rf"  ({_NAME}) = and <\d+ x (i32|i64)> ({_NAME}), splat \(i\d+ (-?\d+)\)")
-_ASKED = re.compile(rf"  ({_NAME}) = icmp (eq|ne) <(\d+) x (i32|i64)> ({_NAME}), zeroinitializer(.*)")
-_RESULT = re.compile(rf"  ({_NAME}) = ")
+_MASK = pattern(rf"  ({_NAME}) = (phi|and|or(?: disjoint)?|xor|select|freeze) (.*)")
+_PHI = pattern(r"<(\d+) x i1> (\[ .*? \])((?:, !\S+ !\d+)*)$")
+_EDGE = pattern(rf"\[ ({_VALUE}), ({_NAME}) \]")
+_LOGIC = pattern(rf"<(\d+) x i1> ({_VALUE})(?:, ({_VALUE}))?((?:, !\S+ !\d+)*)$")
+_CHOICE = pattern(rf"<(\d+) x i1> ({_NAME}), <\d+ x i1> ({_VALUE}), <\d+ x i1> ({_VALUE})((?:, !\S+ !\d+)*)$")
+_COMPARED = pattern(rf"  ({_NAME}) = [if]cmp (?:\w+ )+<\d+ x (\w+)> ")
+_CHOSEN = pattern(rf"select (?:\w+ )*<(\d+) x i1> ({_NAME}), <\d+ x (\w+)> ")
+_BIT = pattern(rf"  ({_NAME}) = and <\d+ x (i32|i64)> ({_NAME}), splat \(i\d+ (-?\d+)\)")
+_ASKED = pattern(rf"  ({_NAME}) = icmp (eq|ne) <(\d+) x (i32|i64)> ({_NAME}), zeroinitializer(.*)")
+_RESULT = pattern(rf"  ({_NAME}) = ")
 
 
 def may_help(text: str, target: Target) -> bool:
@@ -270,7 +269,7 @@ class _Function:
         if operand[0] == "%":
             return self._named("mask", operand)
         element = f"i{self._bits[width]}"
-        return re.sub(r"i1 (\w+)", lambda found: f"{element} {_NUMBERS.get(found[1], found[1])}", operand)
+        return _BOOL.sub(lambda found: f"{element} {_NUMBERS.get(found[1], found[1])}", operand)
 
     def _operation_lines(self, name: str, operation: _Operation) -> list[str]:
         """A mask's operation on wide masks."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Container
-from typing import Any
 
 from ..records import replace
 from ..spirv.enums import Capability, ExecutionMode, Op
@@ -65,6 +64,10 @@ from .vectorize.guard_versioning import version_guards
 from .vectorize.lane_loops import may_send_lanes_alone, send_lanes_alone
 from .vectorize.linearise import linearise
 from .vectorize.vector_functions import VectorFunctions
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 __all__ = [
     "PlanError",

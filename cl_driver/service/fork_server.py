@@ -11,7 +11,7 @@ import os
 from _socket import MSG_DONTWAIT, MSG_PEEK, socket
 from select import select
 
-from .. import settings
+from .. import module_archive, settings
 from ..frontend import clang_start
 from ..jit import clang_paths
 from ..spawn import CHILD_DESCRIPTOR
@@ -59,6 +59,7 @@ def main(arguments: list[str]) -> None:
 
     arenas.use()  # before there is much
 
+    module_archive.expect(0)
     from . import forks, worker
 
     server = forks.Server(CHILD_DESCRIPTOR, float(idle), holder, clang)

@@ -15,10 +15,11 @@ may be that orphans would become children of the host.
 
 from __future__ import annotations
 
+# Not signal, which makes enumerations of all that it has.
+import _signal as signal  # type: ignore[import-not-found]
 import gc
 import os
 import select
-import signal
 import struct
 from _socket import CMSG_SPACE, MSG_CMSG_CLOEXEC, SCM_RIGHTS, SOL_SOCKET, socket
 

@@ -10,7 +10,7 @@ import os
 import threading
 from contextlib import suppress
 
-from .. import settings, wire
+from .. import module_archive, settings, wire
 from ..compiler import source as frontend
 from ..device.target import Target
 from ..frontend import clang_start, effort
@@ -36,6 +36,8 @@ _MOST_PREPARED = 2 << 20
 
 def _load_stages() -> None:
     """Loads the stages after the front end. One thread at a time imports: two can see half of a module."""
+    for group in (1, 2):
+        module_archive.expect(group)
     from ..compiler import pipeline
     from ..jit import emit
 
@@ -45,6 +47,7 @@ def _load_stages() -> None:
 
 def warm_up() -> None:
     """Loads what jobs need."""
+    module_archive.expect(1)
     from ..jit import emit
 
     loading = emit.preload()
@@ -57,7 +60,7 @@ def warm_up() -> None:
 # Folders of the package that jobs are done in.
 _ROOMS = ("builtins", "codegen", "compiler", "device", "explain", "frontend", "jit", "passes", "spirv")
 # Modules that functions of these import, and what those import late.
-_LATE = ("json", "pathlib", "random", "shutil", "subprocess", "tempfile", "traceback")
+_LATE = ("json", "pathlib", "random", "re", "shutil", "subprocess", "tempfile", "traceback")
 
 
 def load_everything() -> None:

@@ -78,7 +78,8 @@ class Server:
         OSError if it cannot be started."""
         self.made_with = made_with
         self.rights = rights()
-        self._sock = spawn.spawn([holder, *made_with[0], holder] if holder else [*made_with[0], ""])
+        command = [holder, *made_with[0], holder] if holder else [*made_with[0], ""]
+        self._sock = spawn.spawn(command, {**trust.environment(), **spawn.LARGE_PAGES})
         # It looks at who asks (fork_server.py), which the kernel tells it.
         self._sock.setsockopt(SOL_SOCKET, protocol.SO_PASSCRED, 1)
 
@@ -143,7 +144,7 @@ def _made_with() -> MadeWith:
         for name, value in trust.environment().items()
         if name in _VARIABLES or name.startswith(_KINDS_OF_VARIABLES)
     }
-    return command("cl_driver.service.fork_server", *map(str, limits)), variables | spawn.LARGE_PAGES
+    return command("cl_driver.service.fork_server", *map(str, limits)), variables
 
 
 def hold() -> None:

@@ -9,10 +9,10 @@ from __future__ import annotations
 import gc
 import os
 import select
-import signal
 import sys
 import threading
 import time
+from _signal import SIGKILL  # type: ignore[import-not-found]  # signal makes enumerations of all of them
 from contextlib import suppress
 
 from .. import log
@@ -43,7 +43,7 @@ _KEPT = {-1: 64 << 20, -3: 32 << 20}  # M_TRIM_THRESHOLD, M_MMAP_THRESHOLD
 def _end() -> None:
     """Ends this process and its children (clang), without asking what other threads are doing."""
     if os.getpgrp() == os.getpid():
-        os.killpg(0, signal.SIGKILL)
+        os.killpg(0, SIGKILL)
     os._exit(1)
 
 

@@ -8,12 +8,11 @@ it, the interpreter included, and are inlined like any other.
 
 from __future__ import annotations
 
-import re
-
+from ..late_patterns import pattern
 from .enums import Decoration, FPRoundingMode, Op
 from .module import Argument, Block, Function, Instruction, Kind, Type, Value
 
-_NAME = re.compile(
+_NAME = pattern(
     r"_Z\d+convert_(?:double|half)(?:2|3|4|8|16)?(?:_(rte|rtz|rtp|rtn))?(?:Dv\d+_)?(Dh|[acsilhtjmfd])"
 )
 _CONVERSIONS = {Kind.INT: {True: Op.ConvertSToF, False: Op.ConvertUToF}, Kind.FLOAT: {False: Op.FConvert}}
@@ -21,7 +20,8 @@ _CONVERSIONS = {Kind.INT: {True: Op.ConvertSToF, False: Op.ConvertUToF}, Kind.FL
 
 def define(function: Function) -> bool:
     """Gives a declaration a body, if its name and type are a conversion's; says whether it did."""
-    found = _NAME.fullmatch(function.linkage[0]) if function.linkage else None
+    name = function.linkage[0] if function.linkage else ""
+    found = _NAME.fullmatch(name) if "convert_" in name else None
     result, parameters = function.type.element, function.type.members
     if found is None or len(parameters) != 1 or _count(result) != _count(parameters[0]):
         return False

@@ -7,7 +7,12 @@ full. A member of this one is an int (same hash, same arithmetic) that knows its
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, ClassVar, Self, TypeVar
+
+from ..fast_typing import TypeVar
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, ClassVar, Self
 
 _E = TypeVar("_E", bound="Enumerant")
 

@@ -7,13 +7,16 @@ declarations. Bodies that were not decoded yet find the definitions when they ar
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from . import conversion_functions
 from .enums import FunctionControl, LinkageType, Op
 from .errors import LinkError
 from .layout import size_of
 from .module import Constant, ConstantExpr, Function, Kind, Module, Operand, Type, Variable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 def link(modules: list[Module], provided: Callable[[str], bool] | None = None) -> Module:

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 
+from ..fast_typing import Any, Protocol
 from ..records import field, record
 from .enums import Op
 from .errors import SpirvError
 from .location import Location
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import ClassVar, TypeAlias
+
     from .enums import BuiltIn, Capability, Decoration, ExecutionMode, LinkageType, StorageClass
     from .types import TypeTable
 

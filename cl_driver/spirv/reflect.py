@@ -7,8 +7,7 @@ nowhere: `known` is False then and what the types tell is filled in.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
+from ..fast_typing import NamedTuple
 from .enums import (
     AccessQualifier,
     Decoration,

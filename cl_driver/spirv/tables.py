@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import NamedTuple
 
+from ..fast_typing import NamedTuple
 from . import enums, grammar
 from .enumerant import Enumerant
 from .enums import Op
@@ -119,9 +119,18 @@ ROWS = _Rows()
 
 
 @cache
+def _classes() -> dict[str, list[int]]:
+    """{class: its instructions}."""
+    out: dict[str, list[int]] = {}
+    for op, line in ROWS.lines.items():
+        out.setdefault(line.split(" ", 2)[1], []).append(op)
+    return out
+
+
+@cache
 def of_class(*names: str) -> frozenset[Op]:
     """The instructions of the grammar's classes: "Atomic", "Group", "Annotation", ..."""
-    return frozenset(Op(op) for op, line in ROWS.lines.items() if line.split(" ", 2)[1] in names)
+    return frozenset(Op(op) for name in names for op in _classes()[name])
 
 
 MASK_KINDS = frozenset(grammar.MASK_KINDS.split())

@@ -7,11 +7,14 @@ another (`TypeTable(base)`): their equal types and constants are then the same o
 from __future__ import annotations
 
 import builtins
-from typing import Any
 
 from .enumerant import Enumerant
 from .enums import Op, StorageClass
 from .module import Constant, Kind, Type, Undef
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 MAX_DEPTH = 255  # nesting of types; the universal limit for structures
 # Of a function. Universal limits are what any consumer must take; CL_DEVICE_MAX_PARAMETER_SIZE allows more.

@@ -10,7 +10,9 @@ from cl_driver.frontend import includes, resident
 def generate() -> str:
     """The text of build/gen/shared.h."""
     variables = (json.dumps(f"{name}={value}") for name, value in trust.FIXED.items())
-    numbers = (f"CLD_CLANG_{number.name} = {number.value}" for number in resident.Number)
+    numbers = (
+        f"CLD_CLANG_{name} = {value}" for name, value in vars(resident.Number).items() if name.isupper()
+    )
     names = {
         "SOURCE": resident.EMPTY_PATH,
         "MAIN": resident.MAIN_PATH,
@@ -30,7 +32,7 @@ enum {{ CLD_MOST_INCLUDED = {trust.MOST_INCLUDED} }};
 /* cl_driver/frontend/resident.py: descriptors in a child of clang, and the first that is none of them; bytes
  * of arguments; what a request says of a program with which perhaps nothing is linked; and a bit of the
  * status that tells that functions were taken out. */
-enum {{ {", ".join(numbers)}, CLD_CLANG_FREE = {max(resident.Number) + 1} }};
+enum {{ {", ".join(numbers)}, CLD_CLANG_FREE = {resident.Number.LIST + 1} }};
 enum {{ CLD_CLANG_MOST_TEXT = {resident.MOST_TEXT} }};
 enum {{ CLD_CLANG_PERHAPS = {resident.PERHAPS}, CLD_CLANG_CUT = {resident.CUT} }};
 /* cl_driver/frontend/includes.py: what ends a field of what is told of kernels. */

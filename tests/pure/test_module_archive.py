@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from cl_driver import module_archive, native
-from cl_driver.module_archive import Archive
+from cl_driver.module_archive import Archive, _compiled
 from tests.conftest import ROOT
 
 MAKE = """
@@ -34,6 +34,19 @@ from cl_driver.compiler import pipeline
 from cl_driver.service import forks, worker
 print(*(name for name, module in sys.modules.items() if name.startswith("cl_driver.")
         and not isinstance(module.__spec__.loader, module_archive.Archive)))
+"""
+
+
+# Prints how many modules a compiler process loads, and of which it has read the code in vain.
+EXPECTED = """
+module_archive.expect(0)
+from cl_driver.service import forks, worker
+module_archive.expect(1)
+from cl_driver.jit import emit
+module_archive.expect(2)
+from cl_driver.compiler import pipeline
+module_archive.expect(2)
+print(len(sys.modules), *module_archive._used[0]._read)
 """
 
 
@@ -63,7 +76,62 @@ def test_what_it_finds_is_what_python_finds(whole):
             theirs.submodule_search_locations,
         )
         start, size = archive.index[name][4:]
-        assert marshal.loads(archive._code[start : start + size]) == theirs.loader.get_code(name)
+        text = Path(ours.origin).read_bytes()
+        assert marshal.loads(archive._code[start : start + size]) == _compiled(text, ours.origin, True)
+
+
+def test_groups_have_the_code_of_their_modules(whole):
+    archive = Archive(str(whole))
+    for number, roots in enumerate(module_archive.GROUPS):
+        archive._read.clear()
+        archive.read_group(number)
+        assert {f"cl_driver.{root}" for root in roots} <= set(archive._read)
+        for name, code in archive._read.items():
+            start, size = archive.index[name][4:]
+            assert marshal.loads(archive._code[start : start + size]) == code
+
+
+def test_an_archive_with_other_groups_is_of_use(whole, monkeypatch):
+    archive = Archive(str(whole))
+    monkeypatch.setattr(module_archive, "GROUPS", (*module_archive.GROUPS, ("service.client",)))
+    for number, _ in enumerate(module_archive.GROUPS):
+        archive._read.clear()
+        archive.read_group(number)
+        assert bool(archive._read) == (number + 1 < len(module_archive.GROUPS))
+
+
+TEXT = b'''"""Of a module."""
+from __future__ import annotations
+class A:
+    """Of a class."""
+    field: int = 1
+    def method(self, a: int, *b: str, c: float = 2, **d: "A") -> "A":
+        """Of a method."""
+        raise ValueError(a, b, c, d)
+def only() -> None:
+    """All there is."""
+class B(Exception):
+    """All there is."""
+def text():
+    return """A value."""
+'''
+
+
+def test_what_nobody_asks_for_is_left_out():
+    left: dict = {}
+    exec(_compiled(TEXT, "f.py", True), left)
+    a, method = left["A"], left["A"].method
+    assert (a.__doc__, method.__doc__, left["only"].__doc__, left.get("__doc__")) == (None,) * 4
+    assert method.__annotations__ == {} and a.__annotations__ == {"field": "int"}
+    assert left["only"]() is None and left["text"]() == "A value."
+    with pytest.raises(left["B"]):
+        raise left["B"]
+    with pytest.raises(ValueError) as raised:
+        a().method(1, "x", c=3, e=4)
+    assert raised.value.args == (1, ("x",), 3, {"e": 4}) and raised.traceback[-1].lineno == 7
+    whole: dict = {}
+    exec(_compiled(TEXT, "f.py", False), whole)
+    assert whole["A"].__doc__ == "Of a class." and len(whole["A"].method.__annotations__) == 5
 
 
 @pytest.fixture
@@ -79,6 +147,15 @@ def not_archived(root) -> list[str]:
     command = [sys.executable, "-I", "-S", "-c", LOADED, str(root)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     return done.stdout.split()
+
+
+def test_processes_import_all_of_a_group(copy):
+    """Else what they have read is in vain."""
+    text = LOADED.partition("from cl_driver.compiler")[0] + EXPECTED
+    command = [sys.executable, "-I", "-S", "-c", text, str(copy)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    count, *left = done.stdout.split()
+    assert int(count) > 300 and left == []
 
 
 BEFORE = ["cl_driver.native", "cl_driver.module_archive"]

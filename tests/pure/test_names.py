@@ -45,7 +45,8 @@ OLD = {name: word for word, names in RETIRED.items() for name in names.split()}
 # A part is one of several vectors of work-items that are executed together. What SPIR-V's vectors consist of
 # is components, what its other composites consist of is constituents or members; any other cut makes pieces.
 PARTS = frozenset((
-    "codegen/access/interleaved_access.py", "codegen/access/prefetch.py", "codegen/access/store_merging.py",
+    "codegen/access/interleaved_access.py", "codegen/access/masked_access.py", "codegen/access/prefetch.py",
+    "codegen/access/store_merging.py",
     "codegen/access/stores.py", "codegen/kernel/emit.py", "codegen/kernel/wide_kernel.py",
     "codegen/layout/abi_fields.py", "codegen/layout/lanes.py", "codegen/simd/operands.py",
     "codegen/simd/vector_data.py", "passes/cost/width.py",

@@ -7,7 +7,6 @@ their indices is cut (overflow_versioning.py).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
 
 from ...passes.ir.instructions import EXTINST_WITH_EFFECT, PURE, users
 from ...spirv.enums import Op, StorageClass
@@ -17,6 +16,10 @@ from ..llvm.versioning import emit_versions
 from . import overflow_versioning, packed_vectors
 from .emitter import AccessEmitter
 from .natures import Term
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeAlias
 
 _LEAST_LOADS = 4  # that one question is about: the questions of fewer are as short
 _ARITHMETIC = frozenset((

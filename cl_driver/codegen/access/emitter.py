@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
-
+from ...fast_typing import NamedTuple, Protocol
 from ...passes.cost.cpu_models import CpuModel, find_model
 from ...passes.ir.plan import KernelPlan
 from ...spirv.module import Instruction, Value, Variable
@@ -13,7 +12,10 @@ from ..lockstep.lane_constants import LockstepEmitter
 from .nontemporal import NontemporalStores
 from .runtime_contiguity import Contiguity
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from .interleaved_access import InterleavedAccess
     from .load_transpose import CountedLoops
     from .lut_permute import LookUp

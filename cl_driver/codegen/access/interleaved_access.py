@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import gcd
-from typing import TypeAlias
 
 from ...passes.cost import access_costs
 from ...passes.cost.access_costs import Reach
@@ -27,6 +26,10 @@ from ..ops.memory import access_alignment
 from .block_transpose import goes_in_blocks, one_vector, put_together, shuffle, take_apart
 from .emitter import AccessEmitter
 from .gather_scatter import interleave
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeAlias
 
 # An index of an array, and how it is extended, if it is.
 Index: TypeAlias = tuple[Op | None, Value]

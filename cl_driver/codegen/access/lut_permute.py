@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, TypeAlias
 
 from ...passes.ir.instructions import ADDRESS, PURE
 from ...records import record
@@ -20,7 +19,10 @@ from ..llvm.options import CodegenOptions
 from ..llvm.types import integer_bits, ir_type, size_of
 from .emitter import AccessEmitter
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import TypeAlias
+
     from .ways import Access
 
 # look(emitter, array, type of an element as an integer, places) -> elements

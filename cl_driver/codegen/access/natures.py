@@ -7,7 +7,6 @@ What is loaded from memory has none.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeAlias
 
 from ...passes.analysis.sums import BOUNDS
 from ...passes.ir.instructions import ADDRESS, int_value, is_constant_int
@@ -15,6 +14,10 @@ from ...spirv.enums import Op
 from ...spirv.module import Constant, Instruction, Kind, Undef, Value
 from ..layout.lanes import LaneEmitter
 from ..llvm.types import member_offset, size_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeAlias
 
 # What a sum is made of: a value and its factor in bytes, the pointer first; None: steps by a constant.
 Term: TypeAlias = tuple[Value | None, int]

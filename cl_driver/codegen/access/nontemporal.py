@@ -7,8 +7,7 @@ output it is worth it (cld_launch.stream_bytes).
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
+from ...fast_typing import NamedTuple
 from ...passes.analysis.roots import Root, roots
 from ...passes.ir.dominance import Loop, LoopNest, dominators
 from ...passes.ir.instructions import EXTINST_LOADS, EXTINST_WITH_EFFECT, PURE, predecessors

@@ -8,7 +8,6 @@ fill registers: 16 lanes of uchar4 are one of 512 bits.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TypeAlias
 
 from ...passes.cost.streams import LEAST_LOADS
 from ...passes.ir.instructions import users
@@ -30,6 +29,10 @@ from .gather_scatter import (
 )
 from .masked_access import load_masked
 from .natures import NEIGHBOURS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeAlias
 
 Users: TypeAlias = Mapping[Value, Sequence[Instruction]]  # of a value: what has it for an operand
 

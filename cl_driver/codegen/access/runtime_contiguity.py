@@ -13,8 +13,8 @@ What is worth asking for is guessed before (natures.py).
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
-from typing import Any, Literal, TypeAlias
 
+from ...fast_typing import Any
 from ...passes.analysis.sums import BOUNDS
 from ...passes.ir.instructions import ADDRESS
 from ...spirv.enums import Decoration, Op
@@ -22,6 +22,10 @@ from ...spirv.module import Constant, Instruction, Kind, Undef, Value
 from ..layout.lanes import LaneEmitter
 from ..llvm.types import ir_type
 from .natures import ALIKE, NEIGHBOURS, SAME, Natures, Term, sign_extended
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Literal, TypeAlias
 
 # Of a value that has a stride if conditions (i1) hold: these, and its value in lane 0.
 Answer: TypeAlias = tuple[tuple[str, ...], str]

@@ -9,7 +9,6 @@ because of where its memory lies, the access demands it: a row is there for one 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, TypeAlias
 
 from ...passes.cost import access_costs
 from ...passes.cost.access_costs import CostOf, Reach
@@ -24,6 +23,10 @@ from .addresses import Address, address_of
 from .emitter import AccessEmitter
 from .gather_scatter import leaf_offsets, ways_anywhere
 from .natures import ALIKE, NEIGHBOURS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, TypeAlias
 
 # What an access demands.
 ID = "id"  # no memory at all: a built-in variable

@@ -15,8 +15,8 @@ alone. Integers only: another order of additions rounds differently, and no orde
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
 
+from ...fast_typing import NamedTuple
 from ...passes.analysis.roots import is_restrict, roots
 from ...passes.ir.instructions import ACROSS_LANES, ADDRESS, PURE, is_arithmetic
 from ...passes.ir.ops import REGION_END, PassOp

@@ -5,8 +5,7 @@ x86 and aarch64 multiply vectors of 32 bits to 64 and no wider, so LLVM takes th
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
+from ...fast_typing import NamedTuple
 from ..llvm.emitter import FunctionEmitter
 from ..llvm.forms import Form
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 from ...passes.ir.instructions import is_constant_int
 from ...passes.ir.remarks import ROWS
 from ...spirv.enums import Op
@@ -15,6 +13,10 @@ from ..llvm.types import ir_type, leaf_types, size_of
 from ..ops.memory import access_alignment
 from .search import Group
 from .sums import Term
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeAlias
 
 _WORD = 4  # bytes of what is moved between lanes
 _HALF = 16  # bits

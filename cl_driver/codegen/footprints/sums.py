@@ -9,14 +9,17 @@ which constants are added, and which is then kept between 0 and an upper bound t
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeAlias
-
+from ...fast_typing import NamedTuple
 from ...passes.analysis.sums import BOUNDS
 from ...passes.ir.fold import signed_value
 from ...passes.ir.instructions import ADDRESS, is_constant_int
 from ...spirv.enums import Decoration, Op
 from ...spirv.module import Instruction, Kind, Undef, Value
 from ..access.emitter import AccessEmitter
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeAlias
 
 _DEPTH = 40
 _SAME = frozenset((Op.Bitcast, Op.CopyObject))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TypeAlias
 
 from ...passes.ir.dominance import dominators
 from ...passes.ir.plan import KernelPlan, PrivateVariable, Region, Slot, VectorFunction
@@ -21,6 +20,10 @@ from ..ops.memory import load_value, store_operand
 from ..simd.emitter import WideEmitter
 from .kernel_emitter import KernelEmitter
 from .linear_lanes import LINEAR_IDS, id_components, reciprocals
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeAlias
 
 # A version of a function, the piece of each argument (layout/lanes.py), and whether it is for a mask.
 VectorForm: TypeAlias = tuple[VectorFunction, tuple[int, ...], bool]

@@ -7,8 +7,8 @@ everything they call. Constants are internal too.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from typing import Protocol
 
+from ...fast_typing import Protocol
 from ...spirv.enums import StorageClass
 from ...spirv.module import Function, Instruction, Kind, Value, Variable
 from ..layout.program_globals import constant_offset, variable_alignment

@@ -7,8 +7,8 @@ phis are completed when all blocks are.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import NoReturn, Protocol, final
 
+from ...fast_typing import Protocol, final
 from ...passes.ir.instructions import reverse_postorder
 from ...passes.ir.plan import PrivateVariable, Slot
 from ...passes.ir.remarks import Remarks
@@ -42,6 +42,10 @@ from .types import (
     ir_type,
     is_register,
 )
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
 
 
 @final

@@ -7,10 +7,14 @@ as a function of the LLVM type forms and operands of one vector; the decorator m
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias, TypeVar
 
+from ...fast_typing import Any, TypeVar
 from ...spirv.enums import Op
 from ...spirv.module import Instruction
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeAlias
 
 # What is registered takes the emitter of its own room, and the tables are called with that of all rooms: any
 # FunctionEmitter for the first two, the emitter of wide code (simd/emitter.py) for the wide ones.

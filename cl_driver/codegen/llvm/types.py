@@ -9,11 +9,14 @@ are.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TypeAlias
 
 from ...passes.ir.layout import alignment_of, member_offset, size_of
 from ...spirv.module import Constant, Kind, Type, Undef, Value
 from .errors import CodegenError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeAlias
 
 # Text of a function: instructions, labels, and places where more instructions can be put.
 Lines: TypeAlias = "list[str | Lines]"

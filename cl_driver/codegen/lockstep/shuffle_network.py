@@ -4,7 +4,10 @@ of n vectors takes n·log2(n) shuffles so, where each vector by itself would tak
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeAlias
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeAlias
 
 # An LLVM operand; a vector that lies in memory, by its number; the result of a shuffle, ("step", its number).
 Vector: TypeAlias = str | int | tuple[str, int]

@@ -7,8 +7,6 @@ and 3.49.8); clang-22 calls the functions of FUNCTIONS instead.
 
 from __future__ import annotations
 
-import re
-
 from ...spirv.enums import MemorySemantics, Op, StorageClass
 from ...spirv.module import Function, Instruction
 from ..llvm.emitter import FunctionEmitter
@@ -21,7 +19,7 @@ _CASTS = {
     "__to_global": StorageClass.CrossWorkgroup, "__to_local": StorageClass.Workgroup,
     "__to_private": StorageClass.Function,
 }  # fmt: skip
-_GET_FENCE = re.compile(r"_Z9get_fencePU3AS4[rVK]*v")  # of a generic pointer to void, with qualifiers
+_GET_FENCE = "_Z9get_fencePU3AS4"  # of a generic pointer to void, with qualifiers
 
 
 def asks_address_space(i: Instruction) -> bool:
@@ -42,7 +40,8 @@ def lowering_of_name(name: str) -> Lowering | None:
     """The same for a function's link name: the linker lets these through although nothing defines them."""
     if name in _CASTS:
         return _to_address_space
-    return _get_fence if _GET_FENCE.fullmatch(name) else None
+    is_fence = name.startswith(_GET_FENCE) and name[len(_GET_FENCE) :].lstrip("rVK") == "v"
+    return _get_fence if is_fence else None
 
 
 @lowers(Op.GenericCastToPtrExplicit)

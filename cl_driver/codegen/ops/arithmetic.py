@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
+from ...fast_typing import NamedTuple
 from ...spirv.enums import Decoration, Op
 from ...spirv.module import Constant, Instruction, Kind, Type, Value
 from ..expand import mul64, reciprocals

@@ -8,8 +8,6 @@ that result and an exact comparison, in integer arithmetic on the magnitude.
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
-
 from ...spirv.enums import Decoration, FPRoundingMode, Op
 from ...spirv.module import Instruction, Kind, Type
 from ..llvm.emitter import FunctionEmitter
@@ -18,9 +16,13 @@ from ..llvm.forms import Form
 from ..llvm.registry import componentwise, lowers
 from ..llvm.types import component_count, element_type, float_text, ir_type, size_of
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Literal, TypeAlias
+
 RTE, RTZ, RTP, RTN = FPRoundingMode.RTE, FPRoundingMode.RTZ, FPRoundingMode.RTP, FPRoundingMode.RTN
 
-Rounding: TypeAlias = int | Literal["odd"]  # an FPRoundingMode, or inexact results get an odd last bit
+Rounding: TypeAlias = "int | Literal['odd']"  # an FPRoundingMode, or inexact results get an odd last bit
 
 MANTISSA_BITS = {16: 10, 32: 23, 64: 52}
 FLOAT_NAMES = {16: "half", 32: "float", 64: "double"}

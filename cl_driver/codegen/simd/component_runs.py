@@ -11,14 +11,16 @@ than what is loaded again.
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
-from typing import TYPE_CHECKING, TypeAlias
 
 from ...passes.ir.instructions import PURE
 from ...spirv.enums import Op
 from ...spirv.module import Instruction, Kind, Operand, Value
 from ..llvm.registry import COMPONENTWISE, EXTENDED, LOWERINGS, WIDE, WIDE_EXTENDED
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import TypeAlias
+
     from .emitter import WideEmitter
 
 _SHORTEST = 24  # operations of a run

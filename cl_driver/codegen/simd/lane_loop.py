@@ -8,7 +8,6 @@ atomics, are many thousands of lines then, for which LLVM takes more than in pro
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import TypeAlias
 
 from ...passes.ir.instructions import ATOMICS
 from ...passes.ir.remarks import LANES
@@ -20,6 +19,10 @@ from ..llvm.registry import Lowering
 from ..llvm.types import ir_type, leaf_types
 from ..ops.address_spaces import asks_address_space
 from .operands import WideOperands
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeAlias
 
 # Calls of single lanes up to which they are written out: few are faster so, and LLVM may inline them.
 _MOST_CALLS = 32

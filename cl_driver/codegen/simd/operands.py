@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from ...passes.ir.instructions import ADDRESS
 from ...passes.ir.plan import KernelPlan
@@ -16,6 +15,10 @@ from ..llvm.emitter import Components, ModuleText, describe, instruction_name
 from ..llvm.errors import CodegenError
 from ..llvm.forms import Form
 from ..llvm.types import Lines, constant_text, ir_type, is_register, leaf_types
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 class WideOperands(AtomicEmitter):

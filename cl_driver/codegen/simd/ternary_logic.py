@@ -11,13 +11,16 @@ from round to round have one of the exclusive ors from the round before.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeGuard
 
 from ...spirv.enums import Op
 from ...spirv.enums import OpenCLStd as Std
 from ...spirv.module import Instruction, Kind, Value
 from ..atomic.emitter import AtomicEmitter
 from ..llvm.types import ir_type, leaf_types
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeGuard
 
 # What an operation is in operations of LLVM.
 _OPERATIONS = {Op.BitwiseAnd: 1, Op.BitwiseOr: 1, Op.BitwiseXor: 1, Op.Not: 1, Op.ExtInst: 3}

@@ -10,12 +10,15 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from typing import TypeAlias
 
 from ...spirv.enums import Op
 from ...spirv.enums import OpenCLStd as Std
 from ...spirv.module import Constant, Instruction, Kind, Value
 from ..ir.fold import signed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeAlias
 
 Range: TypeAlias = tuple[float, float]
 _Ranges: TypeAlias = tuple[Range, ...]

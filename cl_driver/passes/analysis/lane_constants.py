@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TypeAlias
 
 from ...spirv.enums import BuiltIn, Op, StorageClass
 from ...spirv.module import Constant, Function, Instruction, Kind, Value, Variable
@@ -15,6 +14,10 @@ from ..ir.instructions import ADDRESS, is_constant_int
 from ..ir.layout import walk
 from ..ir.ops import PassOp
 from .float_ranges import COMPARISONS, FloatRanges
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeAlias
 
 # Vectors of an array in local memory: what lanes access in more of them is accessed one by one, which is
 # faster than to shuffle so many.

@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
 
 from ...records import field, record
 from ...spirv.enums import Op, StorageClass
 from ...spirv.module import Argument, Constant, Function, Instruction, Kind, Type, Undef, Value, Variable
 from ..ir.instructions import ADDRESS, is_constant_int
 from ..ir.layout import size_of, step_into
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeAlias
 
 _DEEPEST = 12  # instructions that an index is followed through
 _ELSEWHERE = "its address goes elsewhere"

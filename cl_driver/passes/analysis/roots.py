@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 from ...spirv.enums import Decoration, FunctionParameterAttribute, Op
 from ...spirv.module import Argument, Instruction, Kind, Value, Variable
 from ..ir.instructions import ADDRESS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeAlias
 
 # A parameter, a variable of the module, or one of the function.
 Root: TypeAlias = Argument | Variable | Instruction

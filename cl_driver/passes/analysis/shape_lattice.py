@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import Enum
-from typing import Final, TypeAlias
 
+from ...fast_typing import Enum
 from ...records import record
 from ...spirv.enums import BuiltIn
 from ..ir.ops import PassBuiltIn
 from ..ir.plan import PlanOptions
 from ..ir.shapes import UNIFORM, VARYING, Stride
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final, TypeAlias
 
 
 class Unknown(Enum):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from ...spirv.enums import BuiltIn, GroupOperation, Op, Scope, StorageClass
 from ...spirv.module import Block, Constant, Instruction, Kind, Undef, Value, Variable
@@ -26,6 +25,10 @@ from .shape_lattice import (
     Strides,
     Unknown,
 )
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 class ValueRules(IntegerRules):

@@ -11,12 +11,14 @@ same: clang moves what follows on success out of the loop.
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...spirv.enums import Op
 from ...spirv.module import Constant, Function, Instruction, Operand, Value
 from ..ir.dominance import Loop, LoopNest, dominators
 from ..ir.instructions import ADDRESS, ATOMICS, predecessors
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _CASTS = frozenset((Op.Bitcast, Op.CopyObject, Op.GenericCastToPtr, Op.PtrCastToGeneric))
 

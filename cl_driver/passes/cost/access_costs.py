@@ -10,12 +10,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TypeAlias
 
 from ...records import record
 from ...spirv.module import Kind, Type
 from ..ir.layout import size_of
 from .cpu_models import ISSUE, LOAD, SCALAR, SHUFFLE, STORE, VECTOR, Cost, CpuModel
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeAlias
 
 # Guesses where no launch is at hand: how often lanes of a mask that has some are not all of them; how often a
 # question that is worth asking is answered with yes.

@@ -13,10 +13,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Set as AbstractSet
-from typing import Any
 
 from ...device.target import Target
 from ...records import field, record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 ISSUE, SCALAR, VECTOR, MULTIPLY, ADD, SHUFFLE, LOAD, STORE, DIVIDE = range(9)
 NAMES = (

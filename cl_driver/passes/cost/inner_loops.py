@@ -6,8 +6,6 @@ work-item, each access is a gather or a scatter; without, LLVM's loop vectoriser
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 from ...spirv.enums import Op, StorageClass
 from ...spirv.enums import OpenCLStd as Std
 from ...spirv.layout import size_of
@@ -18,6 +16,10 @@ from ..ir.shapes import ShapeInfo
 from .cpu_models import RESOURCES, cycles
 from .operations import CONTIGUOUS, Operations, is_access, size_in_memory
 from .work import RegionCosts
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeAlias
 
 _OWN = 0.5  # the share of accesses that must be at places of each work-item's own
 _CHECKS = 8  # pairs of arrays that LLVM compares to find out whether they overlap

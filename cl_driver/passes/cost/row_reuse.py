@@ -4,13 +4,16 @@ parts: values are numbered for each row, those that come to the same get the sam
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
-
+from ...fast_typing import Any
 from ...spirv.enums import Op, StorageClass
 from ...spirv.module import Constant, Function, Instruction, Kind
 from ..ir.instructions import PURE, STAY, is_arithmetic
 from ..ir.ops import PassOp
 from ..vectorize.coarsening_cse import CONVERSIONS, reads
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeAlias
 
 # Integers: the number of a value, and a constant more than that.
 _Sums: TypeAlias = dict[Instruction, tuple[Any, int]]

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
-from typing import TypeAlias
 
 from ...records import record
 from ...spirv.enums import BuiltIn, Op, StorageClass
@@ -20,6 +19,10 @@ from ..ir.ops import PassBuiltIn
 from ..ir.plan import PlanError
 from ..scalar.simplify import simplify
 from .lockstep import component_of, put_sizes
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeAlias
 
 _IDS = (BuiltIn.LocalInvocationId, BuiltIn.GlobalInvocationId)
 _INT_MAX = (1 << 31) - 1

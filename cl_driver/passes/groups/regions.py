@@ -3,8 +3,6 @@ kept where)."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
-
 from ...spirv.enums import Op
 from ...spirv.module import Block, Function, Instruction, Value
 from ..ir.instructions import (
@@ -20,7 +18,10 @@ from ..ir.plan import Region
 from ..ir.ssa_updater import SsaUpdater
 from ..scalar.simplify import simplify
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import TypeAlias
+
     from .barriers import _Splitter
 
 

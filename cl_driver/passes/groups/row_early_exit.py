@@ -6,8 +6,6 @@ below the count, the vectors behind it in the row would do nothing either: the r
 
 from __future__ import annotations
 
-from typing import TypeGuard
-
 from ...spirv.enums import BuiltIn, Op, StorageClass
 from ...spirv.module import Block, Function, Instruction, Value, Variable
 from ...spirv.types import TypeTable
@@ -15,6 +13,10 @@ from ..ir.dominance import DominatorTree, dominators
 from ..ir.instructions import PURE, TERMINATORS, int_value, is_constant_int, is_removable
 from ..ir.ops import PassBuiltIn, PassOp
 from ..ir.plan import Slot
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeGuard
 
 _LESS = frozenset((Op.SLessThan, Op.SLessThanEqual, Op.ULessThan, Op.ULessThanEqual))
 _GREATER = frozenset((Op.SGreaterThan, Op.SGreaterThanEqual, Op.UGreaterThan, Op.UGreaterThanEqual))

@@ -7,11 +7,15 @@ Algorithm", 2001), which is fastest for graphs of the size of kernels.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final, Generic, TypeVar
 
+from ...fast_typing import Generic, TypeVar
 from ...records import field, record
 from ...spirv.module import Block, Function
 from .instructions import predecessors, reverse_postorder
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
 
 _Node = TypeVar("_Node")  # a Block, as a rule
 

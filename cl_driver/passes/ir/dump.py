@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...spirv.module import Block, Constant, ConstantExpr, Function, Kind, Operand, Type, Undef, Value
 from .plan import KernelPlan, PrivateVariable, Slot
 from .shapes import ShapeInfo
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 def type_text(type_: Type | None) -> str:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias
 
 from ...spirv.enums import BuiltIn, Decoration, Op, StorageClass
 from ...spirv.module import Constant, Instruction, Kind, Type, Undef, Value, Variable
 from ...spirv.types import TypeTable
 from .instructions import ADDRESS, int_value, is_constant_int, is_id
 from .layout import member_offset, size_of, step_into
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeAlias
 
 
 def signed(value: int, width: int) -> int:

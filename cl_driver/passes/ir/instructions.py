@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, TypeAlias, TypeGuard
 
+from ...fast_typing import Any
 from ...spirv.enums import Decoration, FunctionParameterAttribute, Op, Scope
 from ...spirv.module import (
     Argument,
@@ -21,6 +21,10 @@ from ...spirv.module import (
 )
 from ...spirv.tables import of_class
 from .ops import PassOp
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeAlias, TypeGuard
 
 TERMINATORS = frozenset((
     Op.Branch, Op.BranchConditional, Op.Switch, Op.Return, Op.ReturnValue, Op.Unreachable, Op.Kill,

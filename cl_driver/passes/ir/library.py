@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
+from ...fast_typing import Protocol
 from ...spirv.module import Function, Type
 
 

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import re
-
 # Functions of the builtin library for images: builtins/cl/image/.
 IMAGE_PREFIX = "__cld_image_"
-_MANGLED = re.compile(r"_Z(\d+)")
 
 
 def source_name(name: str) -> str:
@@ -14,8 +11,9 @@ def source_name(name: str) -> str:
 
     A name that is not mangled is returned as it is.
     """
-    found = _MANGLED.match(name)
-    return name[found.end() : found.end() + int(found[1])] if found else name
+    rest = name.removeprefix("_Z")
+    digits = len(rest) - len(rest.lstrip("0123456789"))
+    return rest[digits : digits + int(rest[:digits])] if digits and rest is not name else name
 
 
 def is_image_library_function(name: str) -> bool:

@@ -40,10 +40,12 @@ FirstItem value                  uniform, also between parts: the value of the f
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from ...spirv.enumerant import fill
 from ...spirv.enums import BuiltIn, Op
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import ClassVar
 
 REGION_END = -1
 

@@ -11,8 +11,7 @@ storage in scratch.
 
 from __future__ import annotations
 
-from typing import Protocol, TypeAlias
-
+from ...fast_typing import Protocol
 from ...records import field, record
 from ...spirv.enums import BuiltIn, StorageClass
 from ...spirv.location import Location
@@ -30,6 +29,10 @@ from ...spirv.module import (
 )
 from .remarks import Remarks
 from .shapes import ShapeInfo, Stride
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeAlias
 
 # Built-in variables by which a work-item can tell how work-items are divided into groups.
 _OF_GROUPS = frozenset((

@@ -6,13 +6,17 @@ A Remarks is handed along in PlanOptions; everywhere else None stands in its pla
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any, NamedTuple
 
+from ...fast_typing import NamedTuple
 from ...spirv.enums import Op
 from ...spirv.location import Location
 from ...spirv.module import Instruction, Kind, Variable
 from .instructions import ATOMICS, EXTINST_LOADS, EXTINST_PREFETCH, EXTINST_PRINTF, EXTINST_WITH_EFFECT
 from .shapes import Stride
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 # How something is done for the lanes of a vector, from best to worst.
 UNIFORM = "uniform"  # once for all lanes

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final, TypeAlias
-
 from ...records import field, record
 from ...spirv.module import Block, Instruction, Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final, TypeAlias
 
 # By how much a lane's value is above that of the lane before (analysis/shape.py describes the lattice). A
 # vector has one for all of its components, or one for each.

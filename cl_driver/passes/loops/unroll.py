@@ -4,7 +4,6 @@ the steps of trees and scans have their distances as constants then, and so are 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TypeAlias
 
 from ...spirv.enums import Op, StorageClass
 from ...spirv.module import Block, Constant, Function, Instruction, Kind, Operand, Value
@@ -21,6 +20,10 @@ from ..ir.instructions import (
 )
 from ..ir.lcssa import close_loops
 from ..scalar.simplify import simplify
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeAlias
 
 MOST_ITERATIONS = 64
 

@@ -8,8 +8,6 @@ besides may be the same in each iteration of the loops around, as no compiler co
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 from ...spirv.enums import Op, StorageClass
 from ...spirv.module import Block, Constant, Function, Instruction, Kind, Operand, Value
 from ...spirv.types import TypeTable
@@ -21,6 +19,10 @@ from ..scalar.simplify import simplify
 from ..scalar.sroa import MAX_PIECES, promote
 from .licm import hoist_loads
 from .unroll import Known, copy_loop, evaluate, iterations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeAlias
 
 # Instructions that the loops may have when they are unrolled, addresses of arrays and what counts not among
 # them, before any is folded.

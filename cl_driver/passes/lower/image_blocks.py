@@ -5,8 +5,7 @@ number in its sub-group says. Calls of the builtin library (builtins/cl/image/bl
 
 from __future__ import annotations
 
-from typing import Protocol
-
+from ...fast_typing import Protocol
 from ...spirv.enums import BuiltIn, Op, StorageClass
 from ...spirv.module import Instruction, Kind, Operand, Type, Value, Variable
 from ...spirv.types import TypeTable

@@ -8,11 +8,10 @@ of the functions for just this case, which are inlined; otherwise they stay call
 
 from __future__ import annotations
 
-import re
 import struct
 from collections.abc import Callable, Iterable
-from typing import TypeAlias
 
+from ...late_patterns import pattern
 from ...spirv.enums import AccessQualifier, Dim, LinkageType, Op, StorageClass
 from ...spirv.module import (
     Argument,
@@ -35,6 +34,11 @@ from ..ir.plan import PlanError
 from . import image_blocks
 from .clone_constants import Specialiser
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import re
+    from typing import TypeAlias
+
 # Where struct cld_image_desc has its fields (builtins/cl/image/image.h).
 DATA, ROW_PITCH, SLICE_PITCH, WIDTH, HEIGHT, DEPTH, ARRAY_SIZE = 0, 8, 16, 24, 28, 32, 36
 CHANNEL_ORDER, CHANNEL_DATA_TYPE, ELEMENT_SIZE, LEVELS = 40, 44, 48, 52
@@ -53,7 +57,7 @@ _PIXELS = frozenset((Op.ImageSampleExplicitLod, Op.ImageRead, Op.ImageFetch, Op.
 
 # Functions that clang leaves as calls, and those that frontend/corrections.py calls in place of what it would
 # get wrong.
-_CALL = re.compile(
+_CALL = pattern(
     r"_Z\d+(?:(read|write)_image(f|i|ui|h)\d+ocl_image|__cld_(read|write)_image_(lod|gradient)"
     r"|(get_image_channel_order|get_image_channel_data_type|get_image_num_mip_levels)\d+ocl_image)"
 )
@@ -61,7 +65,11 @@ _CALL = re.compile(
 
 def is_image_function(name: str) -> bool:
     """Whether programs may call this function, mangled, without defining it."""
-    return _CALL.match(name) is not None
+    return _image_call(name) is not None
+
+
+def _image_call(name: str) -> re.Match[str] | None:
+    return _CALL.match(name) if "image" in name else None  # most programs need no regular expressions
 
 
 def image_args(function: Function) -> list[int]:
@@ -80,7 +88,7 @@ def depends_on_formats(functions: Iterable[Function]) -> bool:
 def _calls_for_pixels(i: Instruction) -> bool:
     if i.op is not Op.FunctionCall or not i.operands[0].linkage:
         return False
-    found = _CALL.match(i.operands[0].linkage[0])
+    found = _image_call(i.operands[0].linkage[0])
     return found is not None and found[5] is None
 
 
@@ -466,7 +474,7 @@ class _Lowering:
         """A function that clang leaves as a call. Its name says what it is; its type may be anything."""
         name = i.operands[0].linkage[0]
         try:
-            found = _CALL.match(name)
+            found = _image_call(name)
             assert found is not None  # _is_image_instruction() has seen it
             plain, _, special, form, query = found.groups()
             return self.called(i, plain, special, form, query)

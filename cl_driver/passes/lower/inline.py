@@ -10,8 +10,8 @@ instructions are dropped: later passes find loops and joins themselves.
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping
-from typing import Any, TypeAlias
 
+from ...fast_typing import Any
 from ...records import replace
 from ...spirv.enums import Decoration, Op, StorageClass
 from ...spirv.location import Location
@@ -29,6 +29,10 @@ from ...spirv.module import (
 from ..ir.instructions import ADDRESS, Copies, append, clone_instruction, is_by_value
 from ..ir.layout import alignment_of, size_of
 from ..ir.plan import PlanError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeAlias
 
 MAX_INSTRUCTIONS = 2_000_000  # of one kernel after inlining
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from typing import Final
 
 from ...spirv.enums import BuiltIn, Op, StorageClass
 from ...spirv.enums import OpenCLStd as Std
@@ -25,6 +24,10 @@ from ..ir.instructions import (
     is_id,
 )
 from .vloadn import vector_access
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
 
 _SHARED = (StorageClass.CrossWorkgroup, StorageClass.UniformConstant, StorageClass.Generic)
 _SAME = frozenset((

@@ -9,7 +9,6 @@ and no rounding of its own (sin, say) stays as it is.
 from __future__ import annotations
 
 from collections.abc import Callable, Container
-from typing import TypeAlias
 
 from ...spirv.enums import Decoration, FPRoundingMode, Op
 from ...spirv.enums import OpenCLStd as Std
@@ -18,6 +17,10 @@ from ...spirv.types import TypeTable
 from ..ir.instructions import append
 from ..ir.library import Library
 from ..ir.plan import PlanError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeAlias
 
 _CONVERSIONS = (Op.FConvert, Op.ConvertSToF, Op.ConvertUToF)
 _RTZ = {Decoration.FPRoundingMode: (int(FPRoundingMode.RTZ),)}

@@ -10,7 +10,6 @@ Vectors that lie one after the other stay whole: they are loaded and stored as t
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias
 
 from ...spirv.enums import Op, StorageClass
 from ...spirv.module import Function, Instruction, Kind, MemoryAccess, Type, Value
@@ -20,6 +19,10 @@ from ..ir.instructions import PURE, substitute, users
 from ..ir.layout import size_of
 from ..ir.plan import PlanOptions
 from .simplify import remove_dead_code
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeAlias
 
 _MARKS = (Op.LifetimeStart, Op.LifetimeStop)
 _UNDEFINED = 0xFFFFFFFF  # as the component that a shuffle takes

@@ -12,8 +12,6 @@ finds is another value.
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 from ...records import record
 from ...spirv.enums import Op, OpenCLStd
 from ...spirv.module import Block, Function, Instruction, Kind, Operand, Type, Value
@@ -21,6 +19,10 @@ from ...spirv.types import TypeTable
 from ..analysis.spin_locks import address_key
 from ..ir.dominance import DominatorTree, dominators
 from ..ir.instructions import PURE, is_arithmetic, predecessors, replace_instructions, users
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeAlias
 
 _EXCHANGES = (Op.AtomicCompareExchange, Op.AtomicCompareExchangeWeak)
 

@@ -5,12 +5,14 @@ and the phis, where questions on demand (ir/ssa_updater.py) walk the graph once 
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 from ...spirv.enums import Op
 from ...spirv.module import Block, Function, Instruction, Type, Value
 from ..ir.dominance import DominatorTree, dominators
 from ..ir.instructions import predecessors
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeAlias
 
 
 class Renamed:

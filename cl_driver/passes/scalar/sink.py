@@ -8,7 +8,6 @@ be selected with 64 bits a lane; and each store would have a mask of its own.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from ...spirv.enums import Op, StorageClass
 from ...spirv.module import Block, Constant, Function, Instruction, Kind, Value
@@ -21,6 +20,10 @@ from ..ir.instructions import (
     predecessors,
     replace_instructions,
 )
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 MAX_MERGED = 8  # instructions of an expression that is computed behind a join instead of before it
 

@@ -9,8 +9,6 @@ stays memory as a whole.
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 from ...records import field, record
 from ...spirv.enums import Op
 from ...spirv.module import Block, Constant, Function, Instruction, Kind, MemoryAccess, Type, Value
@@ -26,6 +24,10 @@ from ..ir.instructions import (
 )
 from ..ir.layout import size_of, step_into
 from .mem2reg import Renamed, rename
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeAlias
 
 MAX_PIECES = 64  # of one variable; larger ones are arrays that memory serves better
 

@@ -7,12 +7,15 @@ LLVM makes it a chain of branches, or of selects, each of which takes one bit ou
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TypeAlias
 
 from ...spirv.enums import Op
 from ...spirv.module import Block, Constant, Function, Instruction, Kind, Type, Value
 from ...spirv.types import TypeTable
 from ..ir.instructions import replace_instructions
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeAlias
 
 FEWEST = 4  # components: of fewer, a chain costs no more
 MOST = 64  # conditions that are looked at together

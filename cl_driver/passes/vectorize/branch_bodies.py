@@ -6,7 +6,6 @@ one question for all of it."""
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
 
 from ...records import field, record
 from ...spirv.enums import Op
@@ -16,7 +15,10 @@ from ..ir.instructions import append
 from .merge_values import instead, is_placed_before, merged
 from .region_graph import Node
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from .linearise_branch import LinearisedBranch
 
 JUMP_COST = 8  # instructions above which an empty mask jumps over them

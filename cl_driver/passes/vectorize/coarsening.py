@@ -12,7 +12,6 @@ of the original. An integer that is affine from part to part is not computed aga
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from ...spirv.enums import Op
 from ...spirv.module import Function, Instruction, Kind, Operand, Value
@@ -22,6 +21,10 @@ from ..ir.ops import PassOp
 from ..ir.shapes import ShapeInfo
 from ..scalar.simplify import remove_dead_code
 from .coarsening_cse import share
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 # What happens as often as it is executed though nobody may use a result.
 _ONCE = frozenset((Op.Nop, Op.MemoryBarrier, Op.ControlBarrier, Op.AssumeTrueKHR))

@@ -7,14 +7,17 @@ not where the first part wants it: with rows of which all parts were begun at on
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias, TypeGuard
-
+from ...fast_typing import Any
 from ...spirv.enums import Decoration, Op, StorageClass
 from ...spirv.module import Block, Constant, Function, Instruction, Kind, Operand, Value, Variable
 from ..ir.instructions import PURE, STAY, TERMINATORS, is_arithmetic, substitute
 from ..ir.ops import PassOp
 from ..ir.shapes import ShapeInfo
 from ..scalar.simplify import remove_dead_code
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeAlias, TypeGuard
 
 _REPEATABLE = PURE - STAY - {PassOp.FirstItem}
 _READ = (StorageClass.CrossWorkgroup, StorageClass.UniformConstant)

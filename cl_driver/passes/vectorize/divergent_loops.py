@@ -16,7 +16,6 @@ must be in loop-closed form (ir/lcssa.py).
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from typing import Any, TypeAlias, TypeGuard
 
 from ...spirv.enums import Op
 from ...spirv.module import Block, Function, Instruction, Kind, Operand, Undef, Value
@@ -33,6 +32,10 @@ from ..ir.instructions import (
 )
 from ..ir.ops import PassOp
 from ..ir.shapes import ShapeInfo
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, TypeAlias, TypeGuard
 
 MOST_PASSED = 8  # phis that are looked through
 MOST_SUNK = 8  # instructions that are executed behind a loop instead of collecting a value in it

@@ -17,8 +17,7 @@ Which way is usual is a guess. If it is wrong, it has cost a test for each vecto
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
+from ...fast_typing import NamedTuple
 from ...spirv.enums import Op
 from ...spirv.enums import OpenCLStd as Std
 from ...spirv.module import Block, Function, Instruction, Kind, Operand, Value

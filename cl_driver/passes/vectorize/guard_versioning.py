@@ -9,7 +9,6 @@ others, so a guess at what is common can only be of no use.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 from ...spirv.enums import BuiltIn, Op
 from ...spirv.module import Block, Constant, Function, Instruction, Kind, Operand, Value, Variable
@@ -32,6 +31,10 @@ from ..ir.plan import PlanOptions
 from ..ir.shapes import ShapeInfo
 from ..scalar.simplify import fold_branches, remove_dead_code
 from .linearise_branch import needs_mask
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _MOST = 600  # instructions that are copied
 _SMALL = 64  # constants below are lower bounds: ids are mostly above

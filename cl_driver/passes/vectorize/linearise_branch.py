@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
-
 from ...spirv.enums import Op
 from ...spirv.module import Block, Constant, Instruction, Kind, Type, Value, Variable
 from ..ir.dominance import Loop
@@ -15,7 +13,10 @@ from .branch_bodies import JUMP_COST, SCATTER_COST, Body, enter_body, find_body,
 from .merge_values import LEFT_COST, merged
 from .region_graph import EXIT, Graph, Node
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any, TypeAlias
+
     from .linearise import _Linearizer
 
 LAST_JUMP_COST = 64  # the same, where an empty mask means that the loop ends anyway

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ...spirv.enums import Op
 from ...spirv.module import Block, Instruction, Kind, Type, Undef, Value
@@ -11,7 +10,10 @@ from ..ir.instructions import append
 from ..ir.ops import PassOp
 from .region_graph import Node
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any, TypeAlias
+
     from .linearise_branch import LinearisedBranch
 
 LEFT_COST = 100  # of asking which lanes have left a loop, where asking for a negation is 1

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, TypeAlias
-
 from ...spirv.module import Block
 from ..ir.dominance import DominatorTree, Loop
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Final, TypeAlias
+
     from .linearise import _Linearizer
 
 EXIT: Final = None  # what lies behind a region

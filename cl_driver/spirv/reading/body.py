@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ..enums import Op
 from ..errors import SpirvError
 from ..location import Location
@@ -11,6 +9,7 @@ from ..module import NO_DECORATIONS, Argument, Block, Function, Instruction, Ope
 from .debug_info import Position
 from .decoders import FORMS, IN_BLOCK, RESULT_IDS
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .reader import Reader
 

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import repeat
-from typing import TYPE_CHECKING, TypeAlias
 
 from ..enums import Decoration, Op
 from ..module import Constant, Kind, Type, Value
 from . import spec_constant_ops
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import TypeAlias
+
     from .reader import Reader
 
 

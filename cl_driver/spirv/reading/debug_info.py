@@ -6,12 +6,11 @@ and variables are left out. What is malformed is left out too: debug information
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ..instruction_sets import is_non_semantic
 from ..location import DebugFunction, Location
 from ..module import Constant, Function
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .body import Body
     from .reader import Reader

@@ -5,8 +5,6 @@ HANDLERS: {opcode: handler(reader, word offset, number of words, op)}.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from .. import instruction_sets
 from ..enums import AddressingModel, Decoration, ExecutionModel, FPEncoding, MemoryModel, Op, StorageClass
 from ..module import NO_DECORATIONS, Constant, Kind, Type, Variable
@@ -14,7 +12,10 @@ from ..tables import of_class, parameters
 from ..types import MAX_DEPTH, MAX_PARAMETERS
 from .constants import CONSTANT_HANDLERS, Handler, continuation
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from .reader import Reader
 
 

@@ -8,15 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import chain, repeat
-from typing import TYPE_CHECKING, Any, TypeAlias
 
+from ...fast_typing import Any
 from .. import instruction_sets
 from ..enumerant import Enumerant
 from ..enums import Op, OpenCLStd
 from ..module import Argument, Constant, Kind, MemoryAccess, Operand, Type
 from ..tables import ID_KINDS, MASK_KINDS, OPENCL_STD, ROWS, VALUE_KINDS
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import TypeAlias
+
     from .body import Body
 
 MEMORY_VOLATILE, MEMORY_ALIGNED, MEMORY_NONTEMPORAL = 1, 2, 4

@@ -10,7 +10,6 @@ from __future__ import annotations
 import struct
 import sys
 from array import array
-from typing import Any
 
 from ..enums import Decoration, ExecutionMode, Op
 from ..errors import SpirvError
@@ -20,6 +19,10 @@ from ..types import TypeTable
 from .body import Body
 from .debug_info import DebugInfo
 from .declarations import HANDLERS, LAYOUT
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 MAGIC = 0x07230203
 HEADER_WORDS = 5

@@ -7,10 +7,13 @@ writes what the specification does not allow, but means one thing only, the rule
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias
 
 from ..enums import Op, StorageClass
 from ..module import Instruction, Kind, Type, Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeAlias
 
 INT, FLOAT, BOOL, VECTOR, POINTER, ARRAY, STRUCT = (
     Kind.INT,

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias
 
 from ..enums import OpenCLStd, StorageClass
 from ..module import Instruction, Kind, Operand
 from .rules import BOOL, FLOAT, INT, RuleError, count, need, pointer, scalar
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeAlias
 
 VECTOR = Kind.VECTOR
 

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import marshal
+
 import pytest
 
 from cl_driver import native
-from cl_driver.builtins import build, reader
+from cl_driver.builtins import build, load_places, reader
 from cl_driver.spirv.module import Constant, Undef, Variable
 from cl_driver.spirv.reading import reader as of_all_modules
 
 
-@pytest.fixture(scope="module")
-def modules():
-    """All of it by one, and by the other what its functions come to."""
+@pytest.fixture(scope="module", params=("found", "written down"))
+def modules(request):
+    """All of it by one, with places that it finds or that are written down, and by the other."""
     data = build.update(native.directory() / "builtins.spv").read_bytes()
-    return reader.LibraryReader(data), of_all_modules.read(data)
+    places = b"" if request.param == "found" else load_places()
+    ours = reader.LibraryReader(data, places)
+    assert ours.recalls == bool(places)
+    return ours, of_all_modules.read(data)
 
 
 def described(value):
@@ -87,3 +92,14 @@ def test_what_constants_and_variables_are(modules):
             )
         else:
             assert mine.name == value.name or not value.linkage
+
+
+def test_places_in_another_module_are_not_believed():
+    data = build.update(native.directory() / "builtins.spv").read_bytes()
+    places = reader.LibraryReader(data).written_down()
+    assert places == load_places()
+    other = data[:8] + b"\1" + data[9:]  # another generator
+    assert reader.LibraryReader(data, places).recalls and not reader.LibraryReader(other, places).recalls
+    for wrong in (b"", places[:100], b"x", marshal.dumps(1), marshal.dumps((1, 2, 3, 4, 5))):
+        assert not reader.LibraryReader(data, wrong).recalls
+        assert reader.LibraryReader(data, wrong).written_down() == places

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from cl_driver import spawn
 from cl_driver.api import entrypoint
 from cl_driver.frontend import opencl_c
 from cl_driver.frontend.options import parse
@@ -104,6 +105,17 @@ def test_a_clang_is_started_before_who_needs_it(make_service):
     service = make_service()
     service.build_source(SOURCE, "", {})
     assert any(name.startswith("clang") for name in of_server(service))
+
+
+def test_malloc_of_compilers_asks_for_large_pages(make_service):
+    service = make_service()
+    service.build_source(SOURCE, "", {})
+    (compiler, *_) = service._pool().processes()
+    for pid in (compiler, *children(parent(Path(f"/proc/{compiler}")))):
+        variables = (Path("/proc") / str(pid) / "environ").read_bytes()
+        for name, value in spawn.LARGE_PAGES.items():
+            # GNU's C library ends each setting where the next one begins.
+            assert f"{name}={value}".encode() in variables.replace(b"\0", b":")
 
 
 def test_no_clang_is_started_where_nobody_needs_one(make_service):
