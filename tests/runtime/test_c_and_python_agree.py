@@ -212,6 +212,9 @@ def test_keys_of_variants():
         [variants.TIERS.index(tier.lower()), variants.SHAPES.index(shape.lower()), apart == "true", False]
         for tier, shape, apart in rows
     ]
+    of_items = re.search(r"CLD_TIER_(\w+), \.shape = CLD_SHAPE_ITEMS, \.assumes_apart = true\}", choice)
+    assert of_items is not None
+    keys.append([variants.TIERS.index(of_items[1].lower()), variants.SHAPES.index("items"), True, False])
     kinds = {variants.kind_of(key) for key in keys}
     assert kinds == set(variants.KINDS) - {pipeline.SOON, variants.PLAIN}
     key = re.search(r"cld_variant_key plain = \{\.tier = CLD_TIER_(\w+), \.shape = CLD_SHAPE_(\w+)\}", choice)

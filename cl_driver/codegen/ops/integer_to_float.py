@@ -30,7 +30,8 @@ def integer_to_float(e: FunctionEmitter, f: Form, i: Instruction, a: str) -> str
     if is_exact:
         mode = RTE
     if mode == RTE and source.width == 64 and f.count >= 4 and not _converts_i64(e):
-        if i.operands[0].op in _WIDE_SOURCES:
+        value = i.operands[0]
+        if isinstance(value, Instruction) and value.op in _WIDE_SOURCES:
             return _of_i64(e, f, a, result.width, signed)
     return _integer_to_float(e, f, a, source.width, result.width, signed, mode)
 

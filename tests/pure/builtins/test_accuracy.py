@@ -134,7 +134,7 @@ NATIVE = {
     "sin": (np.sin, -65536, 65536, 3), "cos": (np.cos, -65536, 65536, 3),
     "tan": (np.tan, -65536, 65536, 5), "exp": (np.exp, -86, 88.7, 100),
     "exp2": (np.exp2, -125, 127.9, 2), "exp10": (lambda x: 10.0**x, -37, 38.5, 100),
-    "log": (np.log, 0, 9, 2.5), "log2": (np.log2, 0, 9, 2), "log10": (np.log10, 0, 9, 3.2),
+    "log": (np.log, 0, 9, 4), "log2": (np.log2, 0, 9, 4), "log10": (np.log10, 0, 9, 5),
 }  # fmt: skip
 
 

@@ -247,6 +247,17 @@ def test_longs_are_converted_at_once():
             assert not re.search(r"\bv?cvtsi2s[sd]", found), entry.name
 
 
+@pytest.mark.skipif(IS_EMULATED, reason="about x86")
+def test_longs_that_nothing_computed_are_converted():
+    """OpenCL vectors that are arguments, and none that an instruction gives."""
+    options = CodegenOptions(features=frozenset(make_target(EVERYTHING, "x86-64-v3").features))
+    source = "kernel void k(global float4 *to, ulong4 x) { to[get_global_id(0)] = convert_float4(x); }"
+    program = Program(compile_c(source), options, width=8)
+    to, x = np.zeros(32, np.float32), np.array([1, 2**40 + 1, 2**63 + 2**38, 2**64 - 1], np.uint64)
+    program.run("k", 8, 8, to, x.tobytes())
+    assert to.tolist() == x.astype(np.float32).tolist() * 8
+
+
 def same(got: np.ndarray, expected: list[float]) -> None:
     want = np.array(expected, got.dtype)
     assert np.array_equal(got, want, equal_nan=True)
