@@ -155,6 +155,26 @@ def _lanes_of(
     )
 
 
+def words_of_lanes(e: AccessEmitter, lanes: str, bits: int, size: int) -> Iterator[str]:
+    """Integers of so many bits of all lanes, as words of `size` bits, several lanes in each: there are fewer
+    ports for what leaves a vector than for what takes words apart.
+
+    LLVM's code generator is not to know what is in them. For CPUs with AVX-512, LLVM 22 drops the mask by
+    which the lower half of a word is used if it knows that both halves are small, and uses all of the word.
+    """
+    whole, count = bits * e.width, bits * e.width // size
+    t = e.form(f"i{bits}")
+    if whole >= 32:
+        floats, suffix = (
+            ("float", "f32") if whole == 32 else (f"<{whole // 32} x float>", f"v{whole // 32}f32")
+        )
+        lanes = e.emit(f"bitcast {t} {lanes} to {floats}")
+        lanes, t = e.emit(f"call {floats} @llvm.arithmetic.fence.{suffix}({floats} {lanes})"), floats
+    words = e.emit(f"bitcast {t} {lanes} to <{count} x i{size}>")
+    for k in range(count):
+        yield e.emit(f"extractelement <{count} x i{size}> {words}, i32 {k}")
+
+
 def inserted(e: AccessEmitter, t: str, values: list[str]) -> str:
     """Scalars as a vector."""
     f, result = form(len(values)), "zeroinitializer"

@@ -13,6 +13,7 @@ from ...records import record
 from ...spirv.enums import Op
 from ...spirv.module import Instruction, Kind, Value
 from ..access.emitter import AccessEmitter
+from ..access.gather_scatter import words_of_lanes
 from ..access.natures import Term
 from ..llvm.types import ir_type
 
@@ -49,10 +50,8 @@ class Place:
         if narrow != t:
             lanes = e.emit(f"trunc {f(t)} {lanes} to {f(narrow)}")
         size = min(_WORD, self.bits * e.width)
-        count, each = self.bits * e.width // size, size // self.bits
-        words = e.emit(f"bitcast {f(narrow)} {lanes} to <{count} x i{size}>")
-        for k in range(count):
-            word = e.emit(f"extractelement <{count} x i{size}> {words}, i32 {k}")
+        each = size // self.bits
+        for word in words_of_lanes(e, lanes, self.bits, size):
             if size < _WORD:
                 word = e.emit(f"zext i{size} {word} to i64")
             for lane in range(each):

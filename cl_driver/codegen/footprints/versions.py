@@ -18,6 +18,7 @@ from collections.abc import Sequence
 
 from ...spirv.module import Instruction, Value
 from ..access.emitter import AccessEmitter
+from ..access.gather_scatter import words_of_lanes
 from ..llvm.types import ir_type, leaf_types
 from ..llvm.versioning import AFTER, SLOW, emit_versions
 from .loads import GroupLoads, common_offset
@@ -249,11 +250,8 @@ def _places(e: AccessEmitter, group: Group, least: dict[Value, str]) -> list[str
 
 
 def _pairs_of_lanes(e: AccessEmitter, places: str) -> list[str]:
-    """Numbers of 32 bits that are not negative, as i64. Two at a time leave the vector: there are fewer ports
-    for that than for what takes them apart."""
-    whole = e.emit(f"bitcast {e.form('i32')} {places} to <{e.width // 2} x i64>")
+    """Numbers of 32 bits that are not negative, as i64."""
     lanes = []
-    for pair in range(e.width // 2):
-        both = e.emit(f"extractelement <{e.width // 2} x i64> {whole}, i32 {pair}")
+    for both in words_of_lanes(e, places, 32, 64):
         lanes += [e.emit(f"and i64 {both}, 4294967295"), e.emit(f"lshr i64 {both}, 32")]
     return lanes
