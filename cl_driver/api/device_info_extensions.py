@@ -1,9 +1,11 @@
-"""Queries of extensions whose names the headers of Debian 12 lack: rows of device_info.py's table."""
+"""Queries of extensions: rows of device_info.py's table. The headers of Debian 12 lack the numbers that are
+here."""
 
 from __future__ import annotations
 
 from ..device import capabilities
 from .device import Device
+from .generated import enums as cl
 from .info import make_version, uint, ulong
 
 TYPE_CHECKING = False
@@ -47,35 +49,24 @@ def _clock_scopes(device: Device) -> int:
     return sum(bit for name, bit in _CLOCK_SCOPES.items() if prefix + name in features)
 
 
-# cl_ext_cxx_for_opencl: the version that -cl-std=CLC++ stands for.
-CL_DEVICE_CXX_FOR_OPENCL_NUMERIC_VERSION_EXT = 0x4230
-
-# cl_intel_device_attribute_query. A CPU has no slices; a hardware thread is an execution unit.
-CL_DEVICE_IP_VERSION_INTEL = 0x4250
-CL_DEVICE_ID_INTEL = 0x4251
-CL_DEVICE_NUM_SLICES_INTEL = 0x4252
-CL_DEVICE_NUM_SUB_SLICES_PER_SLICE_INTEL = 0x4253
-CL_DEVICE_NUM_EUS_PER_SUB_SLICE_INTEL = 0x4254
-CL_DEVICE_NUM_THREADS_PER_EU_INTEL = 0x4255
-CL_DEVICE_FEATURE_CAPABILITIES_INTEL = 0x4256
-
-
 def _ip_version(device: Device) -> int:
     major, minor, patch = device.limits.cpu.version
     return make_version(major, min(minor, 1023), patch)
 
 
 EXTENSION_INFO: dict[int, Row[Device]] = {
-    CL_DEVICE_CXX_FOR_OPENCL_NUMERIC_VERSION_EXT: uint(make_version(1)),
-    CL_DEVICE_IP_VERSION_INTEL: uint(_ip_version),
-    CL_DEVICE_ID_INTEL: uint(lambda device: device.limits.cpu.identity),
-    CL_DEVICE_NUM_SLICES_INTEL: uint(1),
-    CL_DEVICE_NUM_SUB_SLICES_PER_SLICE_INTEL: uint(1),
-    CL_DEVICE_NUM_EUS_PER_SUB_SLICE_INTEL: uint(lambda device: len(device.cpus)),
-    CL_DEVICE_NUM_THREADS_PER_EU_INTEL: uint(1),
+    # cl_ext_cxx_for_opencl: the version that -cl-std=CLC++ stands for.
+    cl.CL_DEVICE_CXX_FOR_OPENCL_NUMERIC_VERSION_EXT: uint(make_version(1)),
+    # cl_intel_device_attribute_query. A CPU has no slices; a hardware thread is an execution unit.
+    cl.CL_DEVICE_IP_VERSION_INTEL: uint(_ip_version),
+    cl.CL_DEVICE_ID_INTEL: uint(lambda device: device.limits.cpu.identity),
+    cl.CL_DEVICE_NUM_SLICES_INTEL: uint(1),
+    cl.CL_DEVICE_NUM_SUB_SLICES_PER_SLICE_INTEL: uint(1),
+    cl.CL_DEVICE_NUM_EUS_PER_SUB_SLICE_INTEL: uint(lambda device: len(device.cpus)),
+    cl.CL_DEVICE_NUM_THREADS_PER_EU_INTEL: uint(1),
     # Its flags are of multiplications of a GPU's matrix units, and of a dot product that we do not call
     # accelerated either.
-    CL_DEVICE_FEATURE_CAPABILITIES_INTEL: ulong(0),
+    cl.CL_DEVICE_FEATURE_CAPABILITIES_INTEL: ulong(0),
     CL_DEVICE_KERNEL_CLOCK_CAPABILITIES_KHR: ulong(_clock_scopes),
     CL_DEVICE_SINGLE_FP_ATOMIC_CAPABILITIES_EXT: fp_atomics(32),
     CL_DEVICE_DOUBLE_FP_ATOMIC_CAPABILITIES_EXT: fp_atomics(64),

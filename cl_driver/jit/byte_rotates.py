@@ -11,23 +11,23 @@ This comes after LLVM's passes on IR, since they find rotates that are written a
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 
 from ..device.target import Target
+from ..late_patterns import pattern
 
 _FEW = 2  # rotates below which a module is not looked at
 
 _NAME = r'%(?:[-\w.$]+|"[^"]*")'
-_USE = re.compile(_NAME)
-_SEEN = re.compile(
+_USE = pattern(_NAME)
+_SEEN = pattern(
     r"(?:@llvm\.fshl\.v\d+i(?:32|64)\(| = shl ).*(?:splat \(| <)i(?:32|64) (?:8|16|24|32|40|48|56)\b"
 )
-_ROTATE = re.compile(
+_ROTATE = pattern(
     rf"  ({_NAME}) = (?:tail )?call <(\d+) x (i32|i64)> @llvm\.fshl\.v\d+i\d+\(<\d+ x i\d+> ({_NAME}), "
     rf"<\d+ x i\d+> ({_NAME}), <\d+ x i\d+> splat \(i\d+ (\d+)\)\)"
 )
-_LOGIC = re.compile(rf"  ({_NAME}) = (?:xor|and|or)(?: disjoint)? <\d+ x i(?:32|64)> ({_NAME}), ({_NAME})")
+_LOGIC = pattern(rf"  ({_NAME}) = (?:xor|and|or)(?: disjoint)? <\d+ x i(?:32|64)> ({_NAME}), ({_NAME})")
 _FLOATS = {"i32": ("float", "f32"), "i64": ("double", "f64")}
 
 

@@ -343,7 +343,7 @@ def test_attributes_of_the_device(opencl):
 
     def ask(name: str, type_=ctypes.c_uint32) -> int:
         value, size = type_(), ctypes.c_size_t()
-        query = getattr(device_info_extensions, name)
+        query = getattr(cl, name)
         given = (ctypes.sizeof(value), ctypes.byref(value), ctypes.byref(size))
         opencl.ok("clGetDeviceInfo", opencl.device(), query, *given)
         assert size.value == ctypes.sizeof(value)
