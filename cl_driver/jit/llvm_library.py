@@ -7,13 +7,12 @@ once, each in a context of its own; ctypes lets go of the GIL meanwhile.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
 from ctypes import POINTER, byref, c_char_p, c_int, c_size_t, c_uint, c_uint64, c_void_p
 from typing import Any, TypeAlias
 
 from ..device.target import Target
-from . import byte_rotates, long_blocks, wide_masks
 from .errors import CompileError
+from .printed_ir.change import changed
 
 # What a function returns that has c_void_p for its result.
 Handle: TypeAlias = int
@@ -117,14 +116,11 @@ class Library:
             self._llvm.LLVMSetTarget(module, target.triple.encode())
             self._llvm.LLVMSetModuleDataLayout(module, layout)
             self._optimize(module, machine, passes)
-            if level and wide_masks.may_help(text, target):
-                module = self._changed(module, context, lambda t: wide_masks.widen(t, target.vector_bits))
-            if level and byte_rotates.may_help(text, target):
-                module = self._changed(module, context, byte_rotates.fence)
-            if level and len(text) >= long_blocks.LEAST_TEXT:
-                module = self._changed(
-                    module, context, lambda t: long_blocks.for_code_generator(t, target, passes)
-                )
+            other = changed(text, lambda: self._print(module), target, passes) if level else None
+            if other is not None:
+                self._llvm.LLVMDisposeModule(module)
+                module = c_void_p()
+                module = self._parse(other.encode(), context)
             self._llvm.LLVMSetTargetMachineAsmVerbosity(machine, form == "comments")
             data = self._emit(module, machine, _OBJECT if form == "object" else _ASSEMBLY)
             return data, self._print(module) if form == "comments" else ""
@@ -174,15 +170,6 @@ class Library:
         if error:
             why = ctypes.string_at(self._llvm.LLVMGetErrorMessage(error)).decode()
             raise CompileError(f"LLVM's passes: {why}")
-
-    def _changed(self, module: c_void_p, context: Handle, change: Callable[[str], str | None]) -> c_void_p:
-        """The module, or what takes its place: what change() makes of its text."""
-        text = change(self._print(module))
-        if text is None:
-            return module
-        made = self._parse(text.encode(), context)
-        self._llvm.LLVMDisposeModule(module)
-        return made
 
     def _print(self, module: c_void_p) -> str:
         return self._message(c_char_p(self._llvm.LLVMPrintModuleToString(module)))

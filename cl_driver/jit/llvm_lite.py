@@ -15,8 +15,8 @@ except ModuleNotFoundError:
     import llvmlite.binding as llvm
 
 from ..device.target import Target
-from . import byte_rotates, long_blocks, wide_masks
 from .errors import CompileError
+from .printed_ir.change import changed
 
 # Classes of llvmlite, which has no types.
 Machine: TypeAlias = Any
@@ -54,15 +54,9 @@ class Lite:
         module.triple = target.triple
         module.data_layout = str(machine.target_data)
         self.optimize(module, machine, passes)
-        if level and wide_masks.may_help(text, target):
-            wide = wide_masks.widen(str(module), target.vector_bits)
-            module = module if wide is None else _parse(wide)
-        if level and byte_rotates.may_help(text, target):
-            fenced = byte_rotates.fence(str(module))
-            module = module if fenced is None else _parse(fenced)
-        if level and len(text) >= long_blocks.LEAST_TEXT:
-            changed = long_blocks.for_code_generator(str(module), target, passes)
-            module = module if changed is None else _parse(changed)
+        other = changed(text, lambda: str(module), target, passes) if level else None
+        if other is not None:
+            module = _parse(other)
         if form == "object":
             return machine.emit_object(module), ""
         machine.set_asm_verbosity(form == "comments")

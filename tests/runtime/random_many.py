@@ -78,7 +78,7 @@ def lanes_alone():
 @contextmanager
 def all_ordered():
     """Where "ordered" takes another order for every block."""
-    from cl_driver.jit import long_blocks, register_order
+    from cl_driver.jit.printed_ir import long_blocks, register_order
 
     limits = (long_blocks, "LEAST_TEXT", 0), (register_order, "LEAST", 1), (register_order, "WORTH", -1)
     limits = *limits, (register_order, "GAIN", math.inf)

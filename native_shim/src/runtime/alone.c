@@ -112,11 +112,14 @@ void cld_alone_end(struct cld_alone_run *run, uint64_t now, bool failed) {
     const char *found = NULL;
     if (!failed && !atomic_flag_test_and_set_explicit(&alone->busy, memory_order_acquire)) {
         learn(alone, run, now > run->start ? now - run->start : 1, &found);
-        double share = alone->best[0] ? (double)alone->best[1] / (double)alone->best[0] : 0;
+        bool is_known = alone->best[0] && alone->best[1];
+        double share = is_known ? (double)alone->best[1] / (double)alone->best[0] : 0;
         atomic_flag_clear_explicit(&alone->busy, memory_order_release);
-        if (found)
+        if (found && is_known)
             cld_log(2, "kernel %s: one thread takes %.2f of the time of several, so it is executed by %s",
                     run->name, share, found);
+        else if (found)
+            cld_log(2, "kernel %s: one thread always gives up, so it is executed by %s", run->name, found);
     }
     free(run);
 }

@@ -3,7 +3,7 @@
 import re
 
 from cl_driver.device.target import Target
-from cl_driver.jit import byte_rotates
+from cl_driver.jit.printed_ir import byte_rotates
 
 TAIL = "  store <8 x i32> %d2, ptr %p\n  ret void\n}\n"
 

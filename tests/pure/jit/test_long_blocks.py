@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from cl_driver.jit import long_blocks
+from cl_driver.jit.printed_ir import long_blocks
 
 HEAD = "define void @kernel(ptr %p, i32 %n) #0 {\n"
 

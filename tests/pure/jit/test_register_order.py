@@ -6,7 +6,7 @@ import pytest
 
 from cl_driver.device.cpu import host_cpu
 from cl_driver.device.target import make_target
-from cl_driver.jit import register_order
+from cl_driver.jit.printed_ir import register_order
 
 TARGET = make_target(host_cpu(), "x86-64-v3")
 V = "<8 x float>"

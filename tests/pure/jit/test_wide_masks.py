@@ -3,7 +3,7 @@
 import re
 
 from cl_driver.device.target import Target
-from cl_driver.jit import wide_masks
+from cl_driver.jit.printed_ir import wide_masks
 
 HEAD = "define void @kernel(ptr %p, <8 x float> %x, <8 x i1> %outer) #0 {\nentry:\n"
 TAIL = "\nend:\n  ret void\n}\n"

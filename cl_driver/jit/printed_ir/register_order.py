@@ -17,8 +17,9 @@ from collections import Counter
 from collections.abc import Sequence
 from math import inf
 
-from ..device.target import Target
-from ..late_patterns import pattern
+from ...device.target import Target
+from ...late_patterns import pattern
+from .text import LABEL, NAME, blocks, free_prefix, rewrite
 
 # Instructions of a block below which LLVM's own scheduler sees enough of it.
 LEAST = 200
@@ -35,11 +36,9 @@ _LATENCY = 4
 _RELOAD = 6
 _WINDOW = 224
 
-_NAME = r'%(?:[-\w.$]+|"[^"]*")'
-_LABEL = pattern(r'(?:[-\w.$]+|"[^"]*"):')
-_RESULT = pattern(rf"  ({_NAME}) = (?:tail |notail |musttail )?(\w+) ")
+_RESULT = pattern(rf"  ({NAME}) = (?:tail |notail |musttail )?(\w+) ")
 _NUMBERED = pattern(r"%(\d+)\b(?!\.)")
-_OPERAND = pattern(_NAME)
+_OPERAND = pattern(NAME)
 _TYPE = pattern(r"<(\d+) x (i\d+|float|double|half|bfloat|ptr)>|\b(float|double|half)\b")
 _CALLED = pattern(r"@([-\w.$]+)\(")
 _DECLARED = pattern(r"declare .*@([-\w.$]+)\(.*\) .*#(\d+)$")
@@ -117,46 +116,38 @@ def reorder(text: str, target: Target) -> str | None:
     none that gain by it."""
     if "#dbg_" in text:  # says which values variables have from there on
         return None
-    lines = text.split("\n")
-    registers, pure = Registers(target), _pure_functions(lines)
-    prefix = "n"
-    while f"%{prefix}." in text:
-        prefix += "_"
-    changed = False
-    at = 0
-    while at < len(lines):
-        if not lines[at].startswith("define "):
-            at += 1
-            continue
-        end = lines.index("}", at)
-        if _LABEL.match(lines[at + 1]) and _order_function(lines, at, end, registers, pure):
-            changed = True
-            # LLVM wants those that it numbered in the order of their numbers.
-            for number in range(at, end):
-                line = _NUMBERED.sub(rf"%{prefix}.\1", lines[number])
-                lines[number] = f"{prefix}.{line}" if line[:1].isdigit() else line
-        at = end
-    return "\n".join(lines) if changed else None
+    registers, pure = Registers(target), _pure_functions(text.split("\n"))
+    prefix = free_prefix(text, "n")
+
+    def reorder_function(lines: list[str]) -> list[str] | None:
+        ordered = _ordered(lines, registers, pure)
+        return None if ordered is None else [_without_number(line, prefix) for line in ordered]
+
+    return rewrite(text, reorder_function)
 
 
-def _order_function(lines: list[str], at: int, end: int, registers: Registers, pure: set[str]) -> bool:
-    """Changes the blocks of a function in place; True if it did."""
+def _without_number(line: str, prefix: str) -> str:
+    """LLVM wants the values that it numbered in the order of their numbers."""
+    line = _NUMBERED.sub(rf"%{prefix}.\1", line)
+    return f"{prefix}.{line}" if line[:1].isdigit() else line
+
+
+def _ordered(lines: list[str], registers: Registers, pure: set[str]) -> list[str] | None:
+    """The lines of a function in another order; None if no block gains by one."""
+    if not LABEL.match(lines[1]):  # the first block has a number that is nowhere in the text
+        return None
     occurrences: Counter[str] = Counter()  # of names in the function
-    changed = False
-    start = at + 1
-    while start < end:
-        stop = start + 1
-        while stop < end and not _LABEL.match(lines[stop]):
-            stop += 1
-        if stop - start >= LEAST:
+    made: list[str] = []
+    has_changed = False
+    for start, end in blocks(lines):
+        block, order = lines[start:end], None
+        if end - start >= LEAST:
             if not occurrences:
-                occurrences = Counter(_OPERAND.findall("\n".join(lines[at:end])))
-            order = _Block(lines[start:stop], occurrences, registers, pure).better()
-            if order is not None:
-                lines[start:stop] = order
-                changed = True
-        start = stop
-    return changed
+                occurrences = Counter(_OPERAND.findall("\n".join(lines)))
+            order = _Block(block, occurrences, registers, pure).better()
+        has_changed |= order is not None
+        made += order or block
+    return made if has_changed else None
 
 
 def _pure_functions(lines: list[str]) -> set[str]:

@@ -13,9 +13,8 @@ block as it was.
 
 from __future__ import annotations
 
-from ..device.target import Target
-from ..late_patterns import pattern
-from .register_order import reorder
+from ...late_patterns import pattern
+from .text import LABEL, NAME, blocks, free_prefix, rewrite
 
 # The cost (_cost) from which on a block is cut, and that of the pieces. Kernels of hashcat have at most 1.8
 # million (2,700 instructions, 570 of them accesses), the benchmark's at most 5 million (a Fourier transform
@@ -32,54 +31,34 @@ LEAST_TEXT = 40_000
 # Instructions before the end of a block that stay with its branch.
 _TAIL = 16
 
-_LABEL = pattern(r'((?:[-\w.$]+|"[^"]*")):')
 _ACCESS = pattern(
     r"  (?:%\S+ = )?(?:load|store|atomicrmw|cmpxchg|fence"
     r"|(?:(?:tail|notail) )?call .*@(?:llvm\.(?:masked|mem)|(?!llvm\.)))"
 )
 _PHI = pattern(r"  %\S+ = phi ")
 _STATIC = pattern(r"  %\S+ = (?:phi|alloca) ")
-_INCOMING = pattern(r'(%(?:[-\w.$]+|"[^"]*")) \]')
-
-
-def for_code_generator(text: str, target: Target, passes: str) -> str | None:
-    """A module, as LLVM prints it after these passes, as its code generator should get it; None for as it
-    is."""
-    ordered = reorder(text, target) if passes == "ordered" else None
-    return cut(text if ordered is None else ordered) or ordered
+_INCOMING = pattern(rf"({NAME}) \]")
 
 
 def cut(text: str) -> str | None:
     """A module, as LLVM prints it, with long blocks cut; None if there are none."""
-    prefix = "cut"
-    while f"%{prefix}." in text or f"\n{prefix}." in text:
-        prefix += "_"
-    lines = text.split("\n")
-    made: list[str] = []
+    prefix = free_prefix(text, "cut")
     labels = 0
-    at = 0
-    while at < len(lines):
-        if not lines[at].startswith("define "):
-            made.append(lines[at])
-            at += 1
-            continue
-        end = lines.index("}", at)
-        function, labels = _cut_function(lines[at:end], prefix, labels)
-        made += function
-        at = end
-    return "\n".join(made) if labels else None
+
+    def cut_function(lines: list[str]) -> list[str] | None:
+        nonlocal labels
+        function, labels = _cut_function(lines, prefix, labels)
+        return function
+
+    return rewrite(text, cut_function)
 
 
-def _cut_function(lines: list[str], prefix: str, labels: int) -> tuple[list[str], int]:
-    """A function's lines with its long blocks cut, and how many labels there are now."""
+def _cut_function(lines: list[str], prefix: str, labels: int) -> tuple[list[str] | None, int]:
+    """A function's lines with its long blocks cut, None if it has none, and how many labels there are now."""
     last_pieces: dict[str, str] = {}  # of the blocks that were cut
     made: list[str] = []
-    start = 0
-    while start < len(lines):
-        label = _LABEL.match(lines[start])
-        end = start + 1
-        while end < len(lines) and not _LABEL.match(lines[end]):
-            end += 1
+    for start, end in blocks(lines):
+        label = LABEL.match(lines[start])
         block, before = lines[start:end], 0
         if label:  # a first block without a name has a number that is nowhere in the text
             for place in _places(block):
@@ -90,15 +69,14 @@ def _cut_function(lines: list[str], prefix: str, labels: int) -> tuple[list[str]
                 made += [f'  callbr void asm "", ""() to label %{name} []', "", f"{name}:"]
                 before = place
         made += block[before:]
-        start = end
-    if last_pieces:
-        made = [
-            _INCOMING.sub(lambda found: f"{last_pieces.get(found[1], found[1])} ]", line)
-            if _PHI.match(line)
-            else line
-            for line in made
-        ]
-    return made, labels
+    if not last_pieces:
+        return None, labels
+    return [
+        _INCOMING.sub(lambda found: f"{last_pieces.get(found[1], found[1])} ]", line)
+        if _PHI.match(line)
+        else line
+        for line in made
+    ], labels
 
 
 def _cost(instructions: int, accesses: int) -> int:

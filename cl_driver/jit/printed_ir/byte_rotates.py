@@ -13,21 +13,21 @@ from __future__ import annotations
 
 from collections import Counter
 
-from ..device.target import Target
-from ..late_patterns import pattern
+from ...device.target import Target
+from ...late_patterns import pattern
+from .text import NAME, free_prefix, rewrite
 
 _FEW = 2  # rotates below which a module is not looked at
 
-_NAME = r'%(?:[-\w.$]+|"[^"]*")'
-_USE = pattern(_NAME)
+_USE = pattern(NAME)
 _SEEN = pattern(
     r"(?:@llvm\.fshl\.v\d+i(?:32|64)\(| = shl ).*(?:splat \(| <)i(?:32|64) (?:8|16|24|32|40|48|56)\b"
 )
 _ROTATE = pattern(
-    rf"  ({_NAME}) = (?:tail )?call <(\d+) x (i32|i64)> @llvm\.fshl\.v\d+i\d+\(<\d+ x i\d+> ({_NAME}), "
-    rf"<\d+ x i\d+> ({_NAME}), <\d+ x i\d+> splat \(i\d+ (\d+)\)\)"
+    rf"  ({NAME}) = (?:tail )?call <(\d+) x (i32|i64)> @llvm\.fshl\.v\d+i\d+\(<\d+ x i\d+> ({NAME}), "
+    rf"<\d+ x i\d+> ({NAME}), <\d+ x i\d+> splat \(i\d+ (\d+)\)\)"
 )
-_LOGIC = pattern(rf"  ({_NAME}) = (?:xor|and|or)(?: disjoint)? <\d+ x i(?:32|64)> ({_NAME}), ({_NAME})")
+_LOGIC = pattern(rf"  ({NAME}) = (?:xor|and|or)(?: disjoint)? <\d+ x i(?:32|64)> ({NAME}), ({NAME})")
 _FLOATS = {"i32": ("float", "f32"), "i64": ("double", "f64")}
 
 
@@ -41,23 +41,17 @@ def may_help(text: str, target: Target) -> bool:
 
 def fence(text: str) -> str | None:
     """A module, as LLVM prints it, with fences; None if there is nothing to keep apart."""
-    prefix = "fenced"
-    while f"%{prefix}." in text:
-        prefix += "_"
-    lines = text.split("\n")
-    made: list[str] = []
+    prefix = free_prefix(text, "fenced")
     declared: set[str] = set()
-    at = 0
-    while at < len(lines):
-        end = lines.index("}", at) if lines[at].startswith("define ") else at
-        made += _fenced(lines[at:end], prefix, declared) if end > at else [lines[at]]
-        at = max(end, at + 1)
-    missing = [one for one in sorted(declared) if one not in lines]
-    return "\n".join(made + missing) if declared else None
+    made = rewrite(text, lambda lines: _fenced(lines, prefix, declared))
+    if made is None:
+        return None
+    present = set(text.split("\n"))
+    return "\n".join([made, *(one for one in sorted(declared) if one not in present)])
 
 
-def _fenced(lines: list[str], prefix: str, declared: set[str]) -> list[str]:
-    """The lines of a function with fences; adds to what is declared."""
+def _fenced(lines: list[str], prefix: str, declared: set[str]) -> list[str] | None:
+    """The lines of a function with fences, None if it needs none; adds to what is declared."""
     rotates: dict[str, tuple[str, str, str]] = {}  # lanes, element, what is rotated
     logic: dict[str, tuple[str, str]] = {}
     uses: Counter[str] = Counter()
@@ -69,7 +63,7 @@ def _fenced(lines: list[str], prefix: str, declared: set[str]) -> list[str]:
         elif combined := _LOGIC.match(line):
             logic[combined[1]] = combined[2], combined[3]
     if len(rotates) < _FEW:
-        return lines
+        return None
     for line in lines:
         uses.update(set(_USE.findall(line)))  # a rotate names its operand twice
     made = []
@@ -90,7 +84,7 @@ def _fenced(lines: list[str], prefix: str, declared: set[str]) -> list[str]:
             f"  {names[2]} = bitcast {f} {names[1]} to {t}",
             line.replace(f"{t} {what},", f"{t} {names[2]},"),
         ]
-    return made
+    return made if len(made) > len(lines) else None
 
 
 def _names(prefix: str, name: str) -> list[str]:

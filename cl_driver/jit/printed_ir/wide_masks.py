@@ -15,8 +15,9 @@ from __future__ import annotations
 
 from collections import Counter
 
-from ..device.target import Target
-from ..late_patterns import pattern
+from ...device.target import Target
+from ...late_patterns import pattern
+from .text import LABEL, NAME, free_prefix, rewrite
 
 # A register of the smallest vectors. LLVM passes masks on in one whatever their comparisons were.
 _SMALL = 128
@@ -28,20 +29,18 @@ _BITS = {"i8": 8, "i16": 16, "i32": 32, "i64": 64, "half": 16, "float": 32, "dou
 
 _BOOL = pattern(r"i1 (\w+)")
 _CARRIED = pattern(r" = phi <\d+ x i1> ")
-_LABEL = pattern(r'((?:[-\w.$]+|"[^"]*")):')
-_NAME = r'%(?:[-\w.$]+|"[^"]*")'
-_USE = pattern(_NAME)
-_VALUE = rf"(?:{_NAME}|zeroinitializer|poison|undef|splat \(i1 \w+\)|<[^<>]*>)"
-_MASK = pattern(rf"  ({_NAME}) = (phi|and|or(?: disjoint)?|xor|select|freeze) (.*)")
+_USE = pattern(NAME)
+_VALUE = rf"(?:{NAME}|zeroinitializer|poison|undef|splat \(i1 \w+\)|<[^<>]*>)"
+_MASK = pattern(rf"  ({NAME}) = (phi|and|or(?: disjoint)?|xor|select|freeze) (.*)")
 _PHI = pattern(r"<(\d+) x i1> (\[ .*? \])((?:, !\S+ !\d+)*)$")
-_EDGE = pattern(rf"\[ ({_VALUE}), ({_NAME}) \]")
+_EDGE = pattern(rf"\[ ({_VALUE}), ({NAME}) \]")
 _LOGIC = pattern(rf"<(\d+) x i1> ({_VALUE})(?:, ({_VALUE}))?((?:, !\S+ !\d+)*)$")
-_CHOICE = pattern(rf"<(\d+) x i1> ({_NAME}), <\d+ x i1> ({_VALUE}), <\d+ x i1> ({_VALUE})((?:, !\S+ !\d+)*)$")
-_COMPARED = pattern(rf"  ({_NAME}) = [if]cmp (?:\w+ )+<\d+ x (\w+)> ")
-_CHOSEN = pattern(rf"select (?:\w+ )*<(\d+) x i1> ({_NAME}), <\d+ x (\w+)> ")
-_BIT = pattern(rf"  ({_NAME}) = and <\d+ x (i32|i64)> ({_NAME}), splat \(i\d+ (-?\d+)\)")
-_ASKED = pattern(rf"  ({_NAME}) = icmp (eq|ne) <(\d+) x (i32|i64)> ({_NAME}), zeroinitializer(.*)")
-_RESULT = pattern(rf"  ({_NAME}) = ")
+_CHOICE = pattern(rf"<(\d+) x i1> ({NAME}), <\d+ x i1> ({_VALUE}), <\d+ x i1> ({_VALUE})((?:, !\S+ !\d+)*)$")
+_COMPARED = pattern(rf"  ({NAME}) = [if]cmp (?:\w+ )+<\d+ x (\w+)> ")
+_CHOSEN = pattern(rf"select (?:\w+ )*<(\d+) x i1> ({NAME}), <\d+ x (\w+)> ")
+_BIT = pattern(rf"  ({NAME}) = and <\d+ x (i32|i64)> ({NAME}), splat \(i\d+ (-?\d+)\)")
+_ASKED = pattern(rf"  ({NAME}) = icmp (eq|ne) <(\d+) x (i32|i64)> ({NAME}), zeroinitializer(.*)")
+_RESULT = pattern(rf"  ({NAME}) = ")
 
 
 def may_help(text: str, target: Target) -> bool:
@@ -54,23 +53,8 @@ def may_help(text: str, target: Target) -> bool:
 def widen(text: str, vector_bits: int) -> str | None:
     """A module, as LLVM prints it, with masks that are passed on as integers; None if there are none.
     vector_bits: of the CPU's registers."""
-    prefix = "wide"
-    while f"%{prefix}." in text:
-        prefix += "_"
-    lines = text.split("\n")
-    made: list[str] = []
-    at, has_changed = 0, False
-    while at < len(lines):
-        if not lines[at].startswith("define "):
-            made.append(lines[at])
-            at += 1
-            continue
-        end = lines.index("}", at)
-        function = _Function(lines[at:end], prefix, vector_bits).widened()
-        has_changed |= function is not None
-        made += lines[at:end] if function is None else function
-        at = end
-    return "\n".join(made) if has_changed else None
+    prefix = free_prefix(text, "wide")
+    return rewrite(text, lambda lines: _Function(lines, prefix, vector_bits).widened())
 
 
 class _Operation:
@@ -163,7 +147,7 @@ class _Function:
     def _find(self) -> None:
         block = ""
         for line in self._lines:
-            if label := _LABEL.match(line):
+            if label := LABEL.match(line):
                 block = "%" + label[1]
             elif " x i1> " in line and (found := _MASK.match(line)):
                 operation = _operation(found[2], found[3], block)
@@ -177,7 +161,7 @@ class _Function:
         work = [name for name, operation in self._operations.items() if operation.kind == "phi"]
         block = ""
         for line in self._lines:
-            if label := _LABEL.match(line):
+            if label := LABEL.match(line):
                 block = "%" + label[1]
             elif " x i1> " in line:
                 for use in _USE.findall(line):
