@@ -201,7 +201,12 @@ _ROWS = (
     ),
     Setting("CL_DRIVER_PLATFORM_NAME", "string", "", "CL_PLATFORM_NAME, for programs that select by it."),
     Setting("CL_DRIVER_PLATFORM_VENDOR", "string", "", "CL_PLATFORM_VENDOR, likewise."),
-    Setting("CL_DRIVER_DEVICE_NAME", "string", "", "CL_DEVICE_NAME, likewise."),
+    Setting(
+        "CL_DRIVER_DEVICE_NAME",
+        "string",
+        "",
+        "CL_DEVICE_NAME, likewise; {} in it stands for the name of the CPU.",
+    ),
     Setting("CL_DRIVER_DEVICE_VENDOR", "string", "", "CL_DEVICE_VENDOR, likewise."),
     Setting("CL_DRIVER_DEVICE_VERSION", "string", "", "CL_DEVICE_VERSION, likewise."),
     Setting(
@@ -211,9 +216,19 @@ _ROWS = (
         "CL_DEVICE_TYPE, for programs that want nothing but a GPU.",
         choices=("cpu", "gpu", "accelerator"),
     ),
+    Setting(
+        "CL_DRIVER_QUIRKS",
+        "flag",
+        "1",
+        "Whether programs that are known to ask for a name where they mean a capability get settings of "
+        "their own (cl-driver doctor lists them).",
+    ),
 )
 
 SETTINGS: dict[str, Setting] = {row.name: row for row in _ROWS}
+
+# What the row of device/quirks.toml says that the host wants, by the names of settings.
+_quirk: dict[str, str] = {}
 
 _SUFFIXES = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
@@ -242,13 +257,22 @@ def _valid(setting: Setting, text: str) -> bool:
 
 
 def text(name: str, environment: Environment = None) -> str:
-    """A setting's text: the variable's, or the default where it is unset, empty or malformed.
+    """A setting's text: the variable's; where it is unset, empty or malformed, what the host's quirk says, or
+    the default.
 
     environment: of this process when None; nothing of it in a process that is not trusted.
     """
     setting = SETTINGS[name]
     value = (trust.environment() if environment is None else environment).get(name, "")
-    return value if value and _valid(setting, value) else setting.default
+    if value and _valid(setting, value):
+        return value
+    return setting.default if environment is not None else _quirk.get(name, setting.default)
+
+
+def use_quirk(lines: str) -> None:
+    """Takes what the host's quirk says, lines of NAME=text, from C, which knows the host."""
+    _quirk.clear()
+    _quirk.update((name, value) for name, _, value in (line.partition("=") for line in lines.splitlines()))
 
 
 def integer(name: str, environment: Environment = None) -> int | None:

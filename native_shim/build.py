@@ -25,7 +25,7 @@ for folder in (str(ROOT), str(SHIM)):
     if folder not in sys.path:
         sys.path.insert(0, folder)
 
-from gen import answers, dispatch, embed, headers, platform, settings, shared  # noqa: E402
+from gen import answers, dispatch, embed, headers, platform, quirks, settings, shared  # noqa: E402
 
 from cl_driver import arenas, module_archive  # noqa: E402
 from cl_driver.builtins import build as builtin_library  # noqa: E402
@@ -186,6 +186,7 @@ def _build(builder: Builder, allow_missing: bool) -> None:
     generated = builder.generated
     api = headers.read(builder.compiler)
     write(generated / "settings_table.h", settings.generate())
+    write(generated / "quirks_table.h", quirks.generate())
     write(generated / "platform_table.h", platform.generate())
     write(generated / "shared.h", shared.generate())
     write(generated / "answers.h", answers.header())

@@ -39,6 +39,10 @@ def _overridden(setting: str, otherwise: Callable[[Device], str]) -> Callable[[D
     return lambda device: settings.text(setting) or otherwise(device)
 
 
+def _name(device: Device) -> str:
+    return (settings.text("CL_DRIVER_DEVICE_NAME") or "{}").replace("{}", device.limits.cpu.name)
+
+
 def _device_type(device: Device) -> int:
     return {
         "cpu": cl.CL_DEVICE_TYPE_CPU,
@@ -278,7 +282,7 @@ DEVICE_INFO: dict[int, Row[Device]] = {
     cl.CL_DEVICE_DEVICE_ENQUEUE_CAPABILITIES: ulong(0),
     cl.CL_DEVICE_BUILT_IN_KERNELS: string(""),
     cl.CL_DEVICE_BUILT_IN_KERNELS_WITH_VERSION: versions(()),
-    cl.CL_DEVICE_NAME: string(_overridden("CL_DRIVER_DEVICE_NAME", lambda device: device.limits.cpu.name)),
+    cl.CL_DEVICE_NAME: string(_name),
     cl.CL_DEVICE_VENDOR: string(
         _overridden("CL_DRIVER_DEVICE_VENDOR", lambda device: device.limits.cpu.vendor or PLATFORM_VENDOR)
     ),

@@ -108,6 +108,17 @@ def tools() -> Iterator[str]:
         yield f"LLVM: {emit.choice()}"
 
 
+def programs() -> Iterator[str]:
+    """Programs that get settings of their own."""
+    from .. import quirks
+
+    turned_off = "" if settings.flag("CL_DRIVER_QUIRKS") else " (CL_DRIVER_QUIRKS turns it off)"
+    for quirk in quirks.read():
+        values = " ".join(f"{name}={value!r}" for name, value in quirk.settings.items())
+        files = ", ".join((*quirk.programs, *quirk.libraries))
+        yield f"{quirk.name} ({files}) gets {values}{turned_off}: it {quirk.why}"
+
+
 def check_registration() -> Iterator[str]:
     """The .icd files."""
     registered = False
@@ -202,7 +213,7 @@ def _fails(command: list[str]) -> str:
 def run(options: argparse.Namespace) -> int:
     """The subcommand. Exit status 1 if anything is wrong."""
     del options
-    for sentence in tools():
+    for sentence in (*tools(), *programs()):
         print(f"{sentence}.")
     count = 0
     for check in CHECKS:

@@ -13,6 +13,7 @@ from _imp import extension_suffixes
 
 _BACKEND = "_cffi_backend"
 trusted = False  # cld_is_trusted(), from embed.c
+quirk = ""  # cld_quirk(), likewise: lines of NAME=text
 
 
 def hides_stdlib() -> str:
@@ -82,6 +83,7 @@ def control_plane(folders: list[str]):
     try:
         spec.loader.exec_module(module)
         importlib.import_module(f"{name}.trust").hand(trusted)  # before anything reads the environment
+        importlib.import_module(f"{name}.settings").use_quirk(quirk)
         return importlib.import_module(f"{name}.door.embedded")
     except BaseException:
         for key in [key for key in list(sys.modules) if f"{key}.".startswith(f"{name}.")]:

@@ -42,6 +42,7 @@ ORDER = (
     "codegen.simd",
     "codegen.kernel",
     "codegen",
+    "jit.printed_ir",
     "jit",
     "builtins",
     "builtins.coefficients",

@@ -26,6 +26,7 @@ MADE = (
     "answers.h",
     "dispatch.c",
     "error_names.c",
+    "quirks_table.h",
     "settings_table.h",
     "shared.h",
     "platform_table.h",

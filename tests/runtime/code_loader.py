@@ -13,6 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SHIM = ROOT / "native_shim" / "src"
 SOURCES = [  # tests have a printf of their own
     *(path for path in sorted((SHIM / "loader").glob("*.c")) if path.stem != "printf"),
+    SHIM / "base" / "quirks.c",
     SHIM / "base" / "settings.c",
 ]
 HERE = Path(__file__).resolve().parent / "jit" / "c"
@@ -25,16 +26,17 @@ KERNEL = ctypes.CFUNCTYPE(
 
 def compile_c(output: Path, *arguments: str, compiler: str = "gcc", own: str = "code_link.c") -> Path:
     """Runs a compiler over the loader's sources and one of the tests' own."""
-    (output.parent / "settings_table.h").write_text(_settings_table())
+    for name in ("quirks", "settings"):
+        (output.parent / f"{name}_table.h").write_text(_table(name))
     command = [compiler, *FLAGS, f"-I{output.parent}", *map(str, SOURCES), str(HERE / own), *arguments]
     subprocess.run([*command, "-o", str(output)], check=True, timeout=120)
     return output
 
 
-def _settings_table() -> str:
-    """What the build generates (native_shim/gen/settings.py)."""
-    path = ROOT / "native_shim" / "gen" / "settings.py"
-    spec = importlib.util.spec_from_file_location("cld_gen_settings", path)
+def _table(name: str) -> str:
+    """What the build generates (native_shim/gen/settings.py and so on)."""
+    path = ROOT / "native_shim" / "gen" / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(f"cld_gen_{name}", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module.generate()

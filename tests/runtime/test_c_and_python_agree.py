@@ -170,7 +170,11 @@ def test_answers_have_all_their_fields():
 def test_settings(made):
     source = ROOT / "tests/runtime/c/agree/settings_print.c"
     program = compile_c(
-        source, made / "settings_print", *INCLUDES, str(SHIM / "src/base/settings.c"), "-pthread"
+        source,
+        made / "settings_print",
+        *INCLUDES,
+        *(str(SHIM / "src/base" / name) for name in ("settings.c", "quirks.c")),
+        "-pthread",
     )
     numbers = ("0", "1", "17", "3K", "2g", "1T", "-4", " 7", "9" * 18, "9" * 19, "9" * 16 + "K")
     texts = ("", *numbers, "junk", "process", "auto", "calls", "gpu", "/some/where")

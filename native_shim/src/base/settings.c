@@ -8,6 +8,8 @@
 #include <string.h>
 #include <sys/auxv.h>
 
+#include "base/quirks.h"
+
 static const struct {
     const char *name, *type, *default_text;
     const char *choices; /* separated by '|' */
@@ -18,6 +20,7 @@ static const struct {
 };
 
 static const char *texts[CLD_SETTING_COUNT];
+static const char *quirk = "";
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 /* Decimal digits with an optional K, M, G or T; false for anything else. */
@@ -74,11 +77,27 @@ bool cld_is_trusted(void) {
 
 /* Copies, because a program's setenv may free or overwrite what getenv returned. */
 static void read_environment(void) {
+    bool is_given[CLD_SETTING_COUNT];
     for (int i = 0; i < CLD_SETTING_COUNT; i++) {
         const char *text = cld_is_trusted() ? getenv(rows[i].name) : NULL;
         const char *copy = text && *text && valid(i, text) ? strdup(text) : NULL;
         texts[i] = copy ? copy : rows[i].default_text;
+        is_given[i] = copy;
     }
+    if (!cld_is_trusted() || strcmp(texts[CL_DRIVER_QUIRKS_SETTING], "1"))
+        return;
+    quirk = cld_find_quirk();
+    for (int i = 0; i < CLD_SETTING_COUNT; i++) {
+        size_t size = 0;
+        const char *text = is_given[i] ? NULL : cld_quirk_text(quirk, rows[i].name, &size);
+        const char *copy = text ? strndup(text, size) : NULL;
+        texts[i] = copy ? copy : texts[i];
+    }
+}
+
+const char *cld_quirk(void) {
+    pthread_once(&once, read_environment);
+    return quirk;
 }
 
 const char *cld_setting(enum cld_setting setting) {

@@ -17,7 +17,12 @@ enum cld_setting {
  * told. */
 bool cld_is_trusted(void);
 
-/* The environment variable's text; the default where it is unset, empty or malformed. Never NULL, "" where
+/* What the row of cl_driver/device/quirks.toml says that this program wants, unless the user turned that off:
+ * lines of NAME=text, "" for no row. */
+const char *cld_quirk(void);
+
+/* The environment variable's text; what the program's quirk says where it is unset, empty or malformed, else
+ * the default. Never NULL, "" where
  * neither says anything. Where the environment is not trusted every setting has its default. Write the name
  * in full: cld_setting(CL_DRIVER_LOG_SETTING). The environment is read at the first call; what a program
  * changes in it later counts no more. */

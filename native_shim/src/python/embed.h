@@ -7,8 +7,9 @@
 #include <stdint.h>
 
 struct cld_embed_config {
-    bool join;    /* the Python of the process, instead of a new one */
-    bool trusted; /* cld_is_trusted() */
+    bool join;         /* the Python of the process, instead of a new one */
+    bool trusted;      /* cld_is_trusted() */
+    const char *quirk; /* cld_quirk() */
     const char *python, *home;
     size_t stdlib_count, path_count;
     char *const *stdlib;

@@ -69,13 +69,14 @@ static bool open_channel(int descriptor, struct channel *channel) {
 
 /* Starts the runtime process. -I: nothing of the host's environment or folders; -S: nor of site-packages. */
 static bool start(const struct cld_guest_config *config) {
-    static const char code[] = "import sys; sys.path[:0] = sys.argv[3:]; "
+    static const char code[] = "import sys; sys.path[:0] = sys.argv[4:]; "
                                "from cl_driver import trust; trust.hand(sys.argv[2] == 'trusted'); "
                                "from cl_driver import module_archive; module_archive.use(); "
+                               "from cl_driver import settings; settings.use_quirk(sys.argv[3]); "
                                "from cl_driver.runtime import main; main(int(sys.argv[1]))";
     char highest[32];
     static char trusted[] = "trusted", untrusted[] = "untrusted";
-    char *argv[10 + CLD_GUEST_PATHS] = {config->python,
+    char *argv[11 + CLD_GUEST_PATHS] = {config->python,
                                         "-I",
                                         "-S",
                                         "-X",
@@ -83,8 +84,9 @@ static bool start(const struct cld_guest_config *config) {
                                         "-c",
                                         (char *)(uintptr_t)code,
                                         highest,
-                                        cld_is_trusted() ? trusted : untrusted};
-    size_t at = 9;
+                                        cld_is_trusted() ? trusted : untrusted,
+                                        (char *)(uintptr_t)cld_quirk()};
+    size_t at = 10;
     snprintf(highest, sizeof highest, "%llu", (unsigned long long)cld_highest_key);
     for (size_t i = 0; i < config->path_count && at < sizeof argv / sizeof *argv - 1; i++)
         argv[at++] = config->path[i];

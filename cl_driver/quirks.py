@@ -1,0 +1,56 @@
+"""Programs that want settings of their own: the table is device/quirks.toml.
+
+C knows the program (native_shim/src/base/quirks.c, from a table that native_shim/gen makes of the file) and
+tells Python what its row says. So this is for the build, and for those who want to see the table.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from typing import NamedTuple
+
+# What a row may set: what programs select by, and nothing that changes what kernels do.
+SETTINGS = (
+    "CL_DRIVER_PLATFORM_NAME",
+    "CL_DRIVER_PLATFORM_VENDOR",
+    "CL_DRIVER_DEVICE_NAME",
+    "CL_DRIVER_DEVICE_VENDOR",
+    "CL_DRIVER_DEVICE_VERSION",
+    "CL_DRIVER_DEVICE_TYPE",
+)
+PATH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "device", "quirks.toml")
+
+
+class Quirk(NamedTuple):
+    """A row. programs, libraries: patterns of file names. settings: by name."""
+
+    name: str
+    why: str
+    programs: tuple[str, ...]
+    libraries: tuple[str, ...]
+    settings: dict[str, str]
+
+
+def read(path: str = PATH) -> list[Quirk]:
+    """The rows of the file, in its order. ValueError for one that says what no row may."""
+    with open(path, "rb") as file:
+        rows = tomllib.load(file)["quirk"]
+    quirks = [
+        Quirk(
+            row["name"],
+            row["why"],
+            tuple(row.get("programs", ())),
+            tuple(row.get("libraries", ())),
+            row["settings"],
+        )
+        for row in rows
+    ]
+    for quirk in quirks:
+        if others := set(quirk.settings) - set(SETTINGS):
+            raise ValueError(f"quirk {quirk.name} may not set {', '.join(sorted(others))}")
+        if not (quirk.programs or quirk.libraries) or not quirk.settings:
+            raise ValueError(f"quirk {quirk.name} applies to nothing")
+        if any(pattern.count("*") > 1 for pattern in (*quirk.programs, *quirk.libraries)):
+            raise ValueError(f"quirk {quirk.name} has a pattern of two stars")
+    return quirks
