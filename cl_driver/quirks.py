@@ -10,7 +10,8 @@ import os
 import tomllib
 from typing import NamedTuple
 
-# What a row may set: what programs select by, and nothing that changes what kernels do.
+# What a row may set: what programs select by and take for granted, and nothing that makes kernels slower or
+# less exact.
 SETTINGS = (
     "CL_DRIVER_PLATFORM_NAME",
     "CL_DRIVER_PLATFORM_VENDOR",
@@ -18,6 +19,7 @@ SETTINGS = (
     "CL_DRIVER_DEVICE_VENDOR",
     "CL_DRIVER_DEVICE_VERSION",
     "CL_DRIVER_DEVICE_TYPE",
+    "CL_DRIVER_SUB_GROUP_SIZE",
 )
 PATH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "device", "quirks.toml")
 

@@ -98,6 +98,15 @@ _ROWS = (
         wanted="0 or a power of two up to 64",
     ),
     Setting(
+        "CL_DRIVER_SUB_GROUP_SIZE",
+        "choice",
+        "",
+        "Work-items per sub-group of kernels that use sub-groups and require no size, for programs that take "
+        "one for granted. Unset: what the CPU's vectors hold.",
+        in_key=True,
+        choices=("4", "8", "16", "32", "64"),
+    ),
+    Setting(
         "CL_DRIVER_PARTS",
         "choice",
         "",

@@ -211,8 +211,11 @@ def parse_cpu(setting: str, cpu: Cpu) -> tuple[set[str], list[str]]:
     return features, complaints
 
 
-def make_target(cpu: Cpu, setting: str = "", width: int | None = None, parts: str = "") -> Target:
-    """The target for a CPU under the settings CL_DRIVER_CPU, CL_DRIVER_WIDTH and CL_DRIVER_PARTS."""
+def make_target(
+    cpu: Cpu, setting: str = "", width: int | None = None, parts: str = "", sub_group_size: int | None = None
+) -> Target:
+    """The target for a CPU under the settings CL_DRIVER_CPU, CL_DRIVER_WIDTH, CL_DRIVER_PARTS and
+    CL_DRIVER_SUB_GROUP_SIZE."""
     features, _ = parse_cpu(setting, cpu)
     if width not in WIDTHS:
         width = None
@@ -221,7 +224,7 @@ def make_target(cpu: Cpu, setting: str = "", width: int | None = None, parts: st
     if parts not in PARTS:
         parts = ""
     slow = bits == 512 and cpu.has_slow_division
-    lanes = bits, width or 0, width or 0, parts
+    lanes = bits, width or 0, width or sub_group_size or 0, parts
     return Target(
         _triple(cpu.architecture), names, *lanes, slow, cpu.reads_far_ahead, cpu.has_slow_masked_stores
     )
@@ -237,12 +240,15 @@ def complaints(cpu: Cpu, setting: str = "", width: int = 0, parts: str = "") -> 
     return found
 
 
-def host_target(setting: str = "", width: int | None = None, parts: str = "") -> Target:
+def host_target(
+    setting: str = "", width: int | None = None, parts: str = "", sub_group_size: int | None = None
+) -> Target:
     """The target for the CPU that this process runs on."""
-    return make_target(host_cpu(), setting, width, parts)
+    return make_target(host_cpu(), setting, width, parts, sub_group_size)
 
 
 def target_of(settings: Settings) -> Target:
     """The target of this machine under the settings."""
     width, parts = settings.integer("CL_DRIVER_WIDTH"), settings.text("CL_DRIVER_PARTS")
-    return host_target(settings.text("CL_DRIVER_CPU"), width, parts)
+    size = settings.integer("CL_DRIVER_SUB_GROUP_SIZE")
+    return host_target(settings.text("CL_DRIVER_CPU"), width, parts, size)

@@ -10,6 +10,7 @@ from cl_driver.device.cpu import host_cpu
 from tests.conftest import ROOT
 
 PROGRAM = """
+import ctypes
 import sys
 sys.path.insert(0, {root!r})
 from tests.loader.opencl import OpenCL, cl
@@ -105,3 +106,19 @@ def test_widths_are_those_of_the_cpu_that_code_is_made_for(evaluate):
         assert evaluate(expression, CL_DRIVER_CPU="x86-64", **base) == "4 4 2 4 4 False"
     if {"avx2", "fma"} <= set(host_cpu().features):
         assert evaluate(expression, CL_DRIVER_CPU="x86-64-v3", **base) == "8 8 4 8 8 True"
+
+
+def test_the_size_of_sub_groups_is_for_kernels_that_require_none(evaluate):
+    source = (
+        "kernel void any(global int *a) { a[get_global_id(0)] = sub_group_reduce_add(1); }"
+        "kernel __attribute__((intel_reqd_sub_group_size(8))) void eight(global int *a)"
+        "{ a[get_global_id(0)] = sub_group_reduce_add(1); }"
+    )
+    query = "cl.CL_KERNEL_MAX_SUB_GROUP_SIZE_FOR_NDRANGE"
+    expression = (
+        f"[(o.call('clGetKernelSubGroupInfo', o.kernel(o.context(device), {source!r}, name), device, {query},"
+        " 8, ctypes.c_size_t(64), 8, out, None), out.value)"
+        " for name in ('any', 'eight') for out in [ctypes.c_size_t()]]"
+    )
+    assert evaluate(expression, CL_DRIVER_SUB_GROUP_SIZE="32") == "[(0, 32), (0, 8)]"
+    assert evaluate(expression, CL_DRIVER_SUB_GROUP_SIZE="64") == "[(0, 64), (0, 8)]"
