@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class Capability:
     """One thing that a device may or may not do.
 
-    extensions: {name: (major, minor, patch)}; features: OpenCL C feature macros (of OpenCL C 3.0);
+    extensions: {name: (major, minor, patch)}; features: OpenCL C feature macros (from OpenCL C 3.0 on);
     spirv: names of SPIR-V capabilities; spirv_extensions: SPIR-V extensions that a module may declare;
     present(cpu): whether this CPU has it; unconditional: every CPU has.
     """
@@ -320,7 +320,7 @@ def extensions(cpu: Cpu) -> dict[str, tuple[int, int, int]]:
 
 
 def features(cpu: Cpu) -> tuple[str, ...]:
-    """The feature macros that OpenCL C 3.0 programs see, sorted."""
+    """The feature macros that programs of OpenCL C 3.0 and later see, sorted."""
     return tuple(sorted(name for capability in present(cpu) for name in capability.features))
 
 
@@ -400,9 +400,12 @@ SPIRV_NUMBERS = {
 }
 SPIRV_INSTRUCTION_SETS = ("OpenCL.std", "OpenCL.DebugInfo.100")
 
-# CL_DEVICE_OPENCL_C_ALL_VERSIONS: "support for at least OpenCL C 3.0, OpenCL C 1.2, OpenCL C 1.1, and OpenCL
-# C 1.0 is required for an OpenCL 3.0 device". 2.0 is not listed: it wants pipes and device queues.
-OPENCL_C_VERSIONS = ((1, 0), (1, 1), (1, 2), (3, 0))
+# CL_DEVICE_OPENCL_C_ALL_VERSIONS: "Support for at least OpenCL C 3.1, OpenCL C 3.0, OpenCL C 1.2, OpenCL C
+# 1.1, and OpenCL C 1.0 is required for an OpenCL 3.1 device." 2.0 is not listed: it wants pipes and device
+# queues.
+OPENCL_C_VERSIONS = ((1, 0), (1, 1), (1, 2), (3, 0), (3, 1))
+# "may return an OpenCL C version newer than OpenCL C 1.2 if and only if all optional OpenCL C features are
+# supported by the device for the newer version."
 HIGHEST_COMPATIBLE_OPENCL_C = (1, 2)
 SPIRV_VERSIONS = ((1, 0), (1, 1), (1, 2), (1, 3), (1, 4), (1, 5), (1, 6))
-OPENCL_VERSION = (3, 0)
+OPENCL_VERSION = (3, 1)

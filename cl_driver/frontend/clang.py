@@ -21,8 +21,8 @@ SOURCE_NAME = "program.cl"  # in diagnostics
 class Language(namedtuple("Language", "extensions features images fma half_fma version")):
     """What the device offers to programs; device/capabilities.py knows.
 
-    extensions: cl_khr_... names, each a macro; features: __opencl_c_... macros, which only OpenCL C 3.0
-    programs see; images: CL_DEVICE_IMAGE_SUPPORT; fma, half_fma: fused multiply-add is
+    extensions: cl_khr_... names, each a macro; features: __opencl_c_... macros, which only programs
+    of OpenCL C 3.0 and later see; images: CL_DEVICE_IMAGE_SUPPORT; fma, half_fma: fused multiply-add is
     fast; version: __OPENCL_VERSION__.
     """
 

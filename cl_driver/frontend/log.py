@@ -61,6 +61,15 @@ def clean_log(errors: str) -> str:
     return log if len(log) <= MAX_LOG else log[:MAX_LOG] + "\n(the log was cut here)\n"
 
 
+# Of clang's own; it names the version that it was given.
+_VERSION = re.compile(r"(: error: OpenCL C version )3\.0(?= does not support the ')")
+
+
+def with_version(log: str, standard: tuple[int, int]) -> str:
+    """clang's messages with the version of OpenCL C that the program is in, which clang may not know."""
+    return _VERSION.sub(rf"\g<1>{standard[0]}.{standard[1]}", log)
+
+
 def crash_log(errors: str, status: int) -> str:
     """For a clang that died: its diagnostics, and the line that says why, without addresses and stack."""
     head = re.sub(r"^fatal error: error in backend: .*\n", "", errors, flags=re.MULTILINE)

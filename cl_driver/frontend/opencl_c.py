@@ -210,9 +210,9 @@ def _compile_by(
         return FrontendResult(None, f"error: {done.errors}\n", done.files), done.errors
     log = ""
     if done.errors:
-        from .log import clean_log
+        from .log import clean_log, with_version
 
-        log = clean_log(done.errors)
+        log = with_version(clean_log(done.errors), options.standard)
     if done.status:
         if _has_crashed(done):
             from .log import crash_log

@@ -1,4 +1,4 @@
-"""The build, compile and link options of OpenCL 3.0 (API specification, sections 5.8.6 and 5.8.7).
+"""The build, compile and link options of OpenCL 3.1 (API specification, sections 5.8.6 and 5.8.7).
 
 Parsed once, in the host's process, so that a wrong option is an error code of the call itself: this module
 imports nothing that costs time. What an option does is spread over two stages: `clang_arguments` here, and
@@ -97,6 +97,7 @@ _STANDARDS: dict[str, Version] = {
     "CL1.2": (1, 2),
     "CL2.0": (2, 0),
     "CL3.0": (3, 0),
+    "CL3.1": (3, 1),
     "CLC++": (2, 0),
     "CLC++1.0": (2, 0),
     "CLC++2021": (3, 0),
@@ -129,7 +130,7 @@ class BuildOptions:
 
     definitions: tuple[Definition, ...]  # names and texts; None removes the macro
     include_folders: tuple[str, ...]
-    standard: Version  # of OpenCL C; (3, 1) stands for nothing, C++ for OpenCL is `cpp`
+    standard: Version  # of OpenCL C; C++ for OpenCL is `cpp`
     cpp: str  # "CLC++1.0", "CLC++2021"
     standard_given: bool
     warnings_off: bool  # -w
@@ -186,7 +187,7 @@ class BuildOptions:
         FP_CONTRACT pragma says (on by default, OpenCL C 6.1); the code generator contracts no further unless
         an option allows it. Without the instruction a contracted operation would be far slower than two.
         """
-        arguments = ["-cl-std=" + (self.cpp or f"CL{self.standard[0]}.{self.standard[1]}")]
+        arguments = [*self.language]
         # C99 leaves calls of a plain `inline` function to a definition elsewhere if they are not inlined, as
         # other drivers do completely, on which programs rely (PyOpenCL's complex numbers). Exported instead,
         # the function of a header would clash with that of the next program.
@@ -220,6 +221,18 @@ class BuildOptions:
         arguments.append(f"-ffp-contract={'on' if fma else 'off'}")
         arguments.append(self.optimisation)
         return arguments
+
+    @property
+    def language(self) -> tuple[str, ...]:
+        """The version of OpenCL C, and what clang lacks of it.
+
+        clang knows no 3.1. That is 3.0 with functions of extensions, which every program gets (clang.py),
+        length modifiers of printf, which clang takes in every version, and these macros.
+        """
+        if self.standard != (3, 1):
+            return ("-cl-std=" + (self.cpp or f"CL{self.standard[0]}.{self.standard[1]}"),)
+        macro = "__OPENCL_C_VERSION__"
+        return "-cl-std=CL3.0", f"-U{macro}", f"-D{macro}=310", "-DCL_VERSION_3_1=310"
 
     @property
     def optimisation(self) -> str:

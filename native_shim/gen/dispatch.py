@@ -5,7 +5,10 @@ from __future__ import annotations
 from gen.entries import ABSENT_PREFIXES, ALIASES
 from gen.headers import Headers, Prototype
 
-# Loaders newer than the headers call slots past the table's end (a 3.1 loader slot 149 of every driver).
+# Entries of newer headers, which loaders call in every driver: they follow the last one of OpenCL 3.0.
+LATER = ("clGetKernelSuggestedLocalWorkSize",)
+
+# Loaders newer than those call slots past the table's end.
 PADDING = 64
 
 # Names that loaders themselves look for, beside those of the table.
@@ -38,7 +41,8 @@ def generate(headers: Headers, defined: set[str], allow_missing: bool = False) -
     defined: the functions that the compiled C files define. Raises MissingEntries unless allow_missing.
     """
     missing, absent, slots, functions = [], [], [], {}
-    for name in headers.table:
+    table = (*headers.table, *(name for name in LATER if name not in headers.table))
+    for name in table:
         source = name if name in defined else ALIASES.get(name)
         if source in defined:
             functions[name] = source
@@ -82,13 +86,10 @@ def generate(headers: Headers, defined: set[str], allow_missing: bool = False) -
     ]
     for prototype in absent:
         lines += _absent(prototype)
-    count = len(headers.table)
+    count = len(table)
     lines += [
         f"void *cld_dispatch[{count + PADDING}] = {{",
-        *(
-            f"    {slot}, /* {i}: {name} */"
-            for i, (slot, name) in enumerate(zip(slots, headers.table, strict=True))
-        ),
+        *(f"    {slot}, /* {i}: {name} */" for i, (slot, name) in enumerate(zip(slots, table, strict=True))),
         *["    F(invalid_operation),"] * PADDING,
         "};",
         "",

@@ -83,12 +83,20 @@ def _parameter(text: str, index: int) -> Parameter:
 
 
 def _closing(text: str, opening: int) -> int:
-    depth = 0
+    """Where the parenthesis or brace that opens there is closed."""
+    steps, depth = ({"(": 1, ")": -1} if text[opening] == "(" else {"{": 1, "}": -1}), 0
     for i in range(opening, len(text)):
-        depth += {"(": 1, ")": -1}.get(text[i], 0)
+        depth += steps.get(text[i], 0)
         if depth == 0:
             return i
     raise ValueError("unbalanced parentheses in the OpenCL headers")
+
+
+# Types of functions: cl_api_clFinish is a pointer; clFinish_t of headers since 2024 is none.
+_FUNCTION_TYPES = (
+    r"typedef\s+([\w\s*]+?)\s*\(\s*\*\s*cl_api_(\w+)\s*\)\s*\(",
+    r"typedef\s+([\w\s*]+?)\b(cl[A-Z]\w*)_t\s*\(",
+)
 
 
 def read(compiler: str = "cc", flags: tuple[str, ...] = ()) -> Headers:
@@ -100,17 +108,19 @@ def read(compiler: str = "cc", flags: tuple[str, ...] = ()) -> Headers:
 
     text = preprocess("-P")
     prototypes = {}
-    for match in re.finditer(r"typedef\s+([\w\s*]+?)\s*\(\s*\*\s*cl_api_(\w+)\s*\)\s*\(", text):
+    for match in (match for pattern in _FUNCTION_TYPES for match in re.finditer(pattern, text)):
         arguments = text[match.end() : _closing(text, match.end() - 1)]
         split = [] if arguments.strip() in ("", "void") else _split(arguments)
         parameters = tuple(_parameter(text, i) for i, text in enumerate(split))
         result = " ".join(match[1].split())
         prototypes[match[2]] = Prototype(match[2], result, parameters)
 
-    body = re.search(r"struct\s+_cl_icd_dispatch\s*\{(.*?)\}", text, re.DOTALL)
-    if not body:
+    start = re.search(r"struct\s+_cl_icd_dispatch\s*\{", text)
+    if not start:
         raise ValueError("no dispatch table in <CL/cl_icd.h>")
-    table = tuple(re.findall(r"(\w+)\s*;", body[1]))
+    body = text[start.end() : _closing(text, start.end() - 1)]
+    # Two entries are unions with the tags of cl_khr_icd 2.0.
+    table = tuple(name for name in re.findall(r"\b(cl[A-Z]\w*)\s*;", body) if not name.endswith("_icd2_tag"))
     declared = frozenset(re.findall(r"\b(cl[A-Z]\w*)\s*\(", text))
 
     errors: dict[int, str] = {}

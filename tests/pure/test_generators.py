@@ -1,5 +1,6 @@
 """The dispatch table's generator, on the installed headers and on ones that are newer."""
 
+import dataclasses
 import shutil
 import sys
 from pathlib import Path
@@ -34,7 +35,8 @@ def newer(tmp_path_factory):
 
 def every(installed):
     """The functions that a whole driver defines."""
-    return {n for n in installed.table if not n.startswith(entries.ABSENT_PREFIXES)}
+    names = *installed.table, *dispatch.LATER
+    return {n for n in names if not n.startswith(entries.ABSENT_PREFIXES)}
 
 
 def test_table(installed):
@@ -80,3 +82,38 @@ def test_extension_functions_come_by_being_defined(installed):
     assert '{"clSomethingKHR", F(clSomethingKHR)},' in text
     assert "extern void clSomethingKHR(void);" in text
     assert '{"clCreateProgramWithILKHR", F(clCreateProgramWithIL)},' in text
+
+
+def test_the_entry_of_3_1_comes_after_those_of_older_headers(installed):
+    """Slot 149, whether the headers have it or not; defined once."""
+    name = "clGetKernelSuggestedLocalWorkSize"
+    for table in (installed.table[:149], (*installed.table[:149], name)):
+        text, _ = dispatch.generate(dataclasses.replace(installed, table=table), every(installed) | {name})
+        assert f"F({name}), /* 149: {name} */" in text and text.count(f"F({name}),") == 1
+        assert f'{{"{name}KHR", F({name})}},' in text
+        assert f"void *cld_dispatch[{150 + dispatch.PADDING}]" in text
+    with pytest.raises(dispatch.MissingEntries, match=f"^{name}$"):
+        dispatch.generate(installed, every(installed) - {name})
+
+
+def test_headers_whose_types_of_functions_are_no_pointers(tmp_path):
+    """As those of Khronos are since 2024, with unions for the tags of cl_khr_icd 2.0."""
+    (tmp_path / "CL").mkdir()
+    (tmp_path / "CL" / "cl_icd.h").write_text(
+        """typedef cl_int clGetPlatformIDs_t(cl_uint num_entries, cl_platform_id* platforms, cl_uint* count);
+        typedef void* clSVMAlloc_t(cl_context context, size_t size);
+        typedef clSVMAlloc_t *clSVMAlloc_fn;
+        typedef struct _cl_icd_dispatch {
+          union { clGetPlatformIDs_t *clGetPlatformIDs; intptr_t clGetPlatformIDs_icd2_tag; };
+          clSVMAlloc_t *clSVMAlloc;
+          void *clUnloadCompiler;
+        } cl_icd_dispatch;"""
+    )
+    found = headers.read(flags=(f"-I{tmp_path}",))
+    assert found.table == ("clGetPlatformIDs", "clSVMAlloc", "clUnloadCompiler")
+    assert [p.name for p in found.prototypes["clGetPlatformIDs"].parameters] == [
+        "num_entries",
+        "platforms",
+        "count",
+    ]
+    assert found.prototypes["clSVMAlloc"].signature() == "void* clSVMAlloc(cl_context context, size_t size)"

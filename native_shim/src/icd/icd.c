@@ -1,5 +1,7 @@
 /* What ICD loaders ask of a driver (cl_khr_icd). No Python here: loaders probe, close and reopen drivers, and
  * ask for devices up to three times at start. */
+#include "object/object.h" /* which says of which version OpenCL's headers are to be */
+
 #include <CL/cl_icd.h>
 #include <string.h>
 

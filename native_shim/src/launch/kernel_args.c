@@ -39,11 +39,11 @@ static cl_int set_buffer(struct cld_kernel *kernel, cl_uint index, size_t arg_si
     return CL_SUCCESS;
 }
 
-/* "If the argument is declared with the local qualifier, the arg_value entry must be NULL." */
+/* "arg_value must be NULL, and arg_size specifies the amount of local memory in bytes [...]. For OpenCL 3.1
+ * and newer, arg_size may be zero". The kernel's pointer is then one behind other local memory. */
 static cl_int set_local(struct cld_kernel *kernel, const struct cld_arg_info *arg, size_t arg_size,
                         const void *arg_value) {
     CLD_REQUIRE(!arg_value, CL_INVALID_ARG_VALUE, "a local argument has no value");
-    CLD_REQUIRE(arg_size, CL_INVALID_ARG_SIZE, "a local argument of size 0");
     uint64_t size = arg_size;
     memcpy(kernel->block + arg->offset, &size, sizeof size);
     return CL_SUCCESS;

@@ -185,11 +185,11 @@ void cld_ndrange_regroup(const struct cld_queue *queue, const struct cld_kernel_
     }
 }
 
-CL_API_ENTRY cl_int CL_API_CALL clGetKernelSuggestedLocalWorkSizeKHR(cl_command_queue command_queue,
-                                                                     cl_kernel handle, cl_uint work_dim,
-                                                                     const size_t *global_work_offset,
-                                                                     const size_t *global_work_size,
-                                                                     size_t *suggested_local_work_size) {
+CL_API_ENTRY cl_int CL_API_CALL clGetKernelSuggestedLocalWorkSize(cl_command_queue command_queue,
+                                                                  cl_kernel handle, cl_uint work_dim,
+                                                                  const size_t *global_work_offset,
+                                                                  const size_t *global_work_size,
+                                                                  size_t *suggested_local_work_size) {
     struct cld_queue *queue;
     CLD_TRY(cld_check_queue(command_queue, &queue));
     const struct cld_kernel *kernel = cld_object_check(handle, CLD_KERNEL);

@@ -16,4 +16,12 @@ void cld_ndrange_exchange(struct cld_launch *launch);
 void cld_ndrange_regroup(const struct cld_queue *queue, const struct cld_kernel_info *info,
                          struct cld_launch *launch);
 
+#ifndef CL_VERSION_3_1 /* headers before 2026, or of the version that object.h asks for */
+extern CL_API_ENTRY cl_int CL_API_CALL clGetKernelSuggestedLocalWorkSize(cl_command_queue command_queue,
+                                                                         cl_kernel kernel, cl_uint work_dim,
+                                                                         const size_t *global_work_offset,
+                                                                         const size_t *global_work_size,
+                                                                         size_t *suggested_local_work_size);
+#endif
+
 #endif

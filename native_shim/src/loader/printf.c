@@ -35,7 +35,7 @@ struct specifier {
     bool minus, plus, space, alternate, zero;
     int width, precision; /* precision -1: none */
     int vector;           /* 0: a scalar */
-    int length;           /* bytes that h, hh, hl or l say; 0: none */
+    int length;           /* bytes that h, hh, hl, l, z or t say; 0: none */
     char conversion;
 };
 
@@ -116,7 +116,7 @@ static struct specifier parse(const char **at) {
         ++*at;
         spec.length = **at == 'h' ? 1 : **at == 'l' ? 4 : 2;
         *at += spec.length != 2;
-    } else if (**at == 'l') {
+    } else if (**at == 'l' || **at == 'z' || **at == 't') { /* long, size_t, ptrdiff_t */
         ++*at;
         spec.length = 8;
     }

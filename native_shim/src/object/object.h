@@ -24,6 +24,11 @@
 typedef cl_ulong cl_mem_device_address_ext;
 #endif
 
+#ifndef CL_DEPTH_STENCIL /* which headers since 2024 have with OpenGL's */
+#define CL_DEPTH_STENCIL 0x10BE
+#define CL_UNORM_INT24 0x10DF
+#endif
+
 /* The tag of a live handle of each kind; a recycled slot has tag 0. */
 enum cld_kind {
     CLD_DEAD = 0,

@@ -21,11 +21,11 @@ static void platform_info(cl_platform_id platform) {
     CHECK(strstr(text, "cl_khr_icd"));
     CHECK(!strstr(text, "cl_khr_icd_unloadable"));
     OK(clGetPlatformInfo(platform, CL_PLATFORM_VERSION, sizeof text, text, NULL));
-    CHECK(!strncmp(text, "OpenCL 3.0 ", 11));
+    CHECK(!strncmp(text, "OpenCL 3.1 ", 11));
 
     cl_version version;
     OK(clGetPlatformInfo(platform, CL_PLATFORM_NUMERIC_VERSION, sizeof version, &version, &size));
-    CHECK(size == sizeof version && CL_VERSION_MAJOR(version) == 3);
+    CHECK(size == sizeof version && version == CL_MAKE_VERSION(3, 1, 0));
     cl_ulong resolution;
     OK(clGetPlatformInfo(platform, CL_PLATFORM_HOST_TIMER_RESOLUTION, sizeof resolution, &resolution, &size));
     CHECK(size == sizeof resolution && resolution > 0);
@@ -66,6 +66,8 @@ int main(void) {
     device_ids(platform);
     CHECK(clGetExtensionFunctionAddressForPlatform(platform, "clGetKernelSubGroupInfoKHR"));
     CHECK(clGetExtensionFunctionAddressForPlatform(platform, "clCreateProgramWithILKHR"));
+    CHECK(clGetExtensionFunctionAddressForPlatform(platform, "clGetKernelSuggestedLocalWorkSize") ==
+          clGetExtensionFunctionAddressForPlatform(platform, "clGetKernelSuggestedLocalWorkSizeKHR"));
     CHECK(!clGetExtensionFunctionAddressForPlatform(platform, "clNoSuchFunctionKHR"));
     CHECK(!clGetExtensionFunctionAddressForPlatform(platform, "clCreateFromGLBufferKHR"));
 

@@ -54,7 +54,7 @@ def test_platform_info(opencl):
     assert opencl.fails("clGetPlatformInfo", opencl.device(), cl.CL_PLATFORM_NAME, 0, None, None) == (
         cl.CL_INVALID_PLATFORM
     )
-    assert opencl.text("clGetPlatformInfo", platform, cl.CL_PLATFORM_VERSION).startswith("OpenCL 3.0 ")
+    assert opencl.text("clGetPlatformInfo", platform, cl.CL_PLATFORM_VERSION).startswith("OpenCL 3.1 ")
 
 
 def test_every_device_query_answers_and_stays_the_same(opencl, device):

@@ -88,7 +88,20 @@ def test_what_the_specification_wants_of_every_device():
         "cl_khr_local_int32_base_atomics",
         "cl_khr_local_int32_extended_atomics",
     } <= set(found)
-    assert set(capabilities.OPENCL_C_VERSIONS) >= {(1, 0), (1, 1), (1, 2), (3, 0)}
+    # "[...] by all devices that support OpenCL 3.1 or newer".
+    assert {
+        "cl_khr_device_uuid",
+        "cl_khr_extended_bit_ops",
+        "cl_khr_integer_dot_product",
+        "cl_khr_spirv_queries",
+        "cl_khr_subgroup_extended_types",
+        "cl_khr_subgroup_rotate",
+        "cl_khr_subgroup_shuffle",
+        "cl_khr_subgroup_shuffle_relative",
+        "cl_khr_suggested_local_work_size",
+    } <= set(found)
+    assert set(capabilities.SPIRV_VERSIONS) >= {(1, 0), (1, 1), (1, 2), (1, 3), (1, 4)}
+    assert set(capabilities.OPENCL_C_VERSIONS) >= {(1, 0), (1, 1), (1, 2), (3, 0), (3, 1)}
 
 
 def test_sizes_that_the_specification_wants():

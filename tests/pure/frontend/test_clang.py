@@ -90,7 +90,9 @@ def test_sloppy_programs_of_old_are_let_through():
         ("", "__OPENCL_VERSION__ == 300"),
         ("", "__OPENCL_C_VERSION__ == 120"),
         ("", "defined(cl_khr_fp64)"),
-        ("-cl-std=CL3.0", "__OPENCL_C_VERSION__ == 300"),
+        ("-cl-std=CL3.0", "__OPENCL_C_VERSION__ == 300 && !defined(CL_VERSION_3_1)"),
+        ("-cl-std=CL3.1", "__OPENCL_C_VERSION__ == 310 && CL_VERSION_3_1 == 310 && CL_VERSION_3_0 == 300"),
+        ("-cl-std=CL3.1 -Werror", "defined(__opencl_c_fp64) && __OPENCL_VERSION__ == 300"),
         ("-cl-std=CL1.1", "__OPENCL_C_VERSION__ == 110"),
         ("-cl-std=CL3.0", "defined(__opencl_c_fp64)"),
         ("", "!defined(__opencl_c_fp64)"),
@@ -315,7 +317,7 @@ def test_contraction():
         assert [i.op for i in code] == [Op.FMul, Op.FAdd, Op.ReturnValue]
 
 
-@pytest.mark.parametrize("standard", ["CL1.0", "CL1.1", "CL1.2", "CL2.0", "CL3.0"])
+@pytest.mark.parametrize("standard", ["CL1.0", "CL1.1", "CL1.2", "CL2.0", "CL3.0", "CL3.1"])
 def test_static_functions(standard):
     source = "static int f(int x) { return x; } kernel void k(global int *p) { *p = f(*p); }"
     assert compiled(source, f"-cl-std={standard}").log == ""

@@ -8,7 +8,7 @@ from cl_driver.frontend import clang, opencl_c
 from cl_driver.frontend.options import parse
 from tests.marks import few
 
-VERSIONS = ("CL1.0", "CL1.1", "CL1.2", "CL2.0", "CL3.0", "CLC++1.0", "CLC++2021")
+VERSIONS = ("CL1.0", "CL1.1", "CL1.2", "CL2.0", "CL3.0", "CL3.1", "CLC++1.0", "CLC++2021")
 
 _PARAMETERS = """global uint *p, local uint *l, global int *z, global char *c, global short *t,
     global ulong *q, global half *h, global float *f, global double *b, sampler_t s, read_only image2d_t i,

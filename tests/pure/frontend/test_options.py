@@ -44,6 +44,7 @@ def test_defaults():
         ("-Werror", "warnings", ("-Werror",)),
         ("-cl-std=CL1.1", "standard", (1, 1)),
         ("-cl-std=CL3.0", "standard", (3, 0)),
+        ("-cl-std=CL3.1", "standard", (3, 1)),
         ("-cl-single-precision-constant", "single_precision_constant", True),
         ("-cl-denorms-are-zero", "denorms_are_zero", True),
         ("-cl-opt-disable", "opt_disable", True),
@@ -71,6 +72,7 @@ def test_compile_options(text, name, value):
     "text",
     [
         "-invalid",
+        "-cl-std=CL3.2",
         "-cl-std=CL9.9",
         "-cl-std=",
         "-D",

@@ -15,7 +15,10 @@ from tests.marks import few
 
 STANDARDS = [
     "",
-    *(f"-cl-std={s}" for s in ("CL1.0", "CL1.1", "CL1.2", "CL2.0", "CL3.0", "CLC++1.0", "CLC++2021")),
+    *(
+        f"-cl-std={s}"
+        for s in ("CL1.0", "CL1.1", "CL1.2", "CL2.0", "CL3.0", "CL3.1", "CLC++1.0", "CLC++2021")
+    ),
 ]
 
 # What a kernel does with a function, and the instruction or the import that has to come of it.

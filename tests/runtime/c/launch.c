@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 
 #include "harness.h"
+#include "launch/ndrange.h"
 
 enum { MOST_GROUPS = 1 << 20 };
 
@@ -85,7 +86,7 @@ static void sizes(void) {
     size_t zero[3] = {100, 0, 5};
 #define LAUNCH(dim, o, g, l) clEnqueueNDRangeKernel(queue, kernel, dim, o, g, l, 0, NULL, NULL)
     CHECK_IS(LAUNCH(1, NULL, global, NULL), CL_INVALID_KERNEL_ARGS);
-    CHECK_IS(clGetKernelSuggestedLocalWorkSizeKHR(queue, kernel, 1, NULL, global, suggested),
+    CHECK_IS(clGetKernelSuggestedLocalWorkSize(queue, kernel, 1, NULL, global, suggested),
              CL_INVALID_KERNEL_ARGS);
     OK(clSetKernelArg(kernel, 0, sizeof spin, &spin));
     CHECK_IS(clEnqueueNDRangeKernel(NULL, kernel, 1, NULL, global, NULL, 0, NULL, NULL),
@@ -120,7 +121,7 @@ static void sizes(void) {
         OK(clFinish(queue));
         CHECK(n % last_launch.local_size[0] == 0 && 6 % last_launch.local_size[1] == 0);
         CHECK(last_launch.local_size[0] * last_launch.local_size[1] <= info->max_group_size);
-        OK(clGetKernelSuggestedLocalWorkSizeKHR(queue, kernel, 2, NULL, global2, suggested));
+        OK(clGetKernelSuggestedLocalWorkSize(queue, kernel, 2, NULL, global2, suggested));
         CHECK(suggested[0] == last_launch.local_size[0] && suggested[1] == last_launch.local_size[1]);
     }
     info->flags = 0;
@@ -128,9 +129,9 @@ static void sizes(void) {
     OK(LAUNCH(1, NULL, prime, NULL));
     OK(clFinish(queue));
     CHECK(last_launch.local_size[0] % info->width == 0);
-    CHECK_IS(clGetKernelSuggestedLocalWorkSizeKHR(queue, kernel, 2, NULL, zero, suggested),
+    CHECK_IS(clGetKernelSuggestedLocalWorkSize(queue, kernel, 2, NULL, zero, suggested),
              CL_INVALID_GLOBAL_WORK_SIZE);
-    CHECK_IS(clGetKernelSuggestedLocalWorkSizeKHR(queue, kernel, 2, NULL, global, NULL), CL_INVALID_VALUE);
+    CHECK_IS(clGetKernelSuggestedLocalWorkSize(queue, kernel, 2, NULL, global, NULL), CL_INVALID_VALUE);
 
     size_t none[3] = {16, 0, 1}, too_many[3] = {4096, 2, 1}, too_long[3] = {1, 1, 1025}, wide[1] = {4097};
     CHECK_IS(LAUNCH(3, NULL, global, none), CL_INVALID_WORK_GROUP_SIZE);
@@ -215,7 +216,7 @@ static void arguments(void) {
     CHECK_IS(clSetKernelArg(kernel, 0, 4, &buffer), CL_INVALID_ARG_SIZE);
     CHECK_IS(clSetKernelArg(kernel, 0, 8, &queue), CL_INVALID_MEM_OBJECT);
     CHECK_IS(clSetKernelArg(kernel, 1, 8, &buffer), CL_INVALID_ARG_VALUE);
-    CHECK_IS(clSetKernelArg(kernel, 1, 0, NULL), CL_INVALID_ARG_SIZE);
+    CHECK_IS(clSetKernelArg(kernel, 1, 0, &buffer), CL_INVALID_ARG_VALUE);
     CHECK_IS(clSetKernelArg(kernel, 2, 8, &number), CL_INVALID_ARG_SIZE);
     CHECK_IS(clSetKernelArg(kernel, 2, 4, NULL), CL_INVALID_ARG_VALUE);
     CHECK_IS(clSetKernelArgSVMPointer(kernel, 2, &number), CL_INVALID_ARG_VALUE);
@@ -232,6 +233,16 @@ static void arguments(void) {
     CHECK_IS(seen.local[0], 128); /* behind the static variables, with room for vectors after each */
     CHECK_IS(seen.local[1], 256);
     CHECK_IS(seen.local_memory_size, 456);
+    /* Local arguments of no bytes: behind what there is, and in front of what follows. */
+    OK(clSetKernelArg(kernel, 1, 0, NULL));
+    OK(clEnqueueNDRangeKernel(queue, kernel, 1, NULL, &items, &items, 0, NULL, NULL));
+    OK(clFinish(queue));
+    CHECK(seen.local[0] == 128 && seen.local[1] == 128 && seen.local_memory_size == 328);
+    OK(clSetKernelArg(kernel, 3, 0, NULL));
+    OK(clEnqueueNDRangeKernel(queue, kernel, 1, NULL, &items, &items, 0, NULL, NULL));
+    OK(clFinish(queue));
+    CHECK(seen.local[0] == 128 && seen.local[1] == 128 && seen.local_memory_size == 128);
+    OK(clSetKernelArg(kernel, 1, 30, NULL));
     OK(clSetKernelArg(kernel, 0, 8, &none));
     OK(clEnqueueNDRangeKernel(queue, kernel, 1, NULL, &items, &items, 0, NULL, NULL));
     OK(clFinish(queue));

@@ -75,6 +75,10 @@ static void scalars(void) {
     put_int(0x1ff), expect("%hhu", "255");
     put_long(-1234567890123456789), expect("%ld", "-1234567890123456789");
     put_long(-1), expect("%lx", "ffffffffffffffff");
+    put_long(-1), expect("%zu", "18446744073709551615");
+    put_long(-5000000000), expect("%-12zd|", "-5000000000 |");
+    put_long(-5000000000), expect("%td", "-5000000000");
+    put_long(8), expect("%#4to", " 010");
     put_int('A'), expect("%c|", "A|");
     put_int('A'), expect("%3c|", "  A|");
     put_int('A'), expect("%-3c|", "A  |");
@@ -139,6 +143,7 @@ static void damage(void) {
     put_int(1), expect("%d %d", "1 ");
     put_int(1), expect("%", "");
     put_int(1), expect("%q", "");
+    put_int(1), expect("%z", "");
     put_int(1), expect("%*d", "");
     put_int(1), expect("%v16hld", "1");
     put_int(7), expect("%s", "");
