@@ -144,8 +144,12 @@ CL_API_ENTRY cl_int CL_API_CALL clCompileProgram(cl_program handle, cl_uint num_
     CLD_REQUIRE((header_include_names != NULL) == given && (input_headers != NULL) == given, CL_INVALID_VALUE,
                 "the headers contradict their number");
     for (cl_uint i = 0; i < num_input_headers; i++) {
-        CLD_REQUIRE(cld_object_check(input_headers[i], CLD_PROGRAM), CL_INVALID_PROGRAM,
-                    "an entry of input_headers is not a program");
+        const struct cld_program *input = cld_object_check(input_headers[i], CLD_PROGRAM);
+        CLD_REQUIRE(input, CL_INVALID_PROGRAM, "an entry of input_headers is not a program");
+        /* "CL_INVALID_CONTEXT if the context associated with program and programs in input_headers are not
+         * the same." */
+        CLD_REQUIRE(input->context == program->context, CL_INVALID_CONTEXT,
+                    "an entry of input_headers is of another context");
         CLD_REQUIRE(header_include_names[i], CL_INVALID_VALUE, "a header has no name");
     }
     struct cld_msg request;
@@ -203,6 +207,10 @@ CL_API_ENTRY cl_program CL_API_CALL clLinkProgram(cl_context handle, cl_uint num
     for (cl_uint i = 0; i < num_input_programs; i++) {
         const struct cld_program *input = cld_object_check(input_programs[i], CLD_PROGRAM);
         CLD_REQUIRE_OR_NULL(input, CL_INVALID_PROGRAM, "an entry of input_programs is not a program");
+        /* "CL_INVALID_CONTEXT if the context associated with programs in input_programs is not the same as
+         * context." */
+        CLD_REQUIRE_OR_NULL(input->context == context, CL_INVALID_CONTEXT,
+                            "an entry of input_programs is of another context");
     }
     struct cld_msg request;
     cld_msg_init(&request);

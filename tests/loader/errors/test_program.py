@@ -316,6 +316,9 @@ def test_link_errors(opencl, context, program):
     assert fails(options="-enable-link-options") == cl.CL_INVALID_LINKER_OPTIONS
     assert fails(inputs=[program]) == cl.CL_INVALID_OPERATION  # it is not compiled
     assert fails(inputs=[compiled, program]) == cl.CL_INVALID_OPERATION
+    other = opencl.context()
+    assert fails(handle=other) == cl.CL_INVALID_CONTEXT  # its programs are another's
+    opencl.ok("clReleaseContext", other)
     opencl.ok("clReleaseProgram", compiled)
 
 
@@ -340,6 +343,11 @@ def test_headers_from_programs(opencl, context):
     assert fails(1, headers, None) == cl.CL_INVALID_VALUE
     assert fails(1, None, names) == cl.CL_INVALID_VALUE
     assert fails(1, [context], names) == cl.CL_INVALID_PROGRAM
+    other = opencl.context()
+    stranger = opencl.program(other, "#define ONE 1\n")
+    assert fails(2, [second, stranger], names[1::-1]) == cl.CL_INVALID_CONTEXT
+    opencl.ok("clReleaseProgram", stranger)
+    opencl.ok("clReleaseContext", other)
     assert fails(0, None, None) == cl.CL_COMPILE_PROGRAM_FAILURE  # the headers are gone
     for handle in (main, first, second, ignored, linked):
         opencl.ok("clReleaseProgram", handle)
