@@ -181,8 +181,9 @@ CAPABILITIES = (
         spirv=("GroupNonUniformRotateKHR",),
         spirv_extensions=("SPV_KHR_subgroup_rotate",),
     ),
-    # The functions of cl_khr_work_group_uniform_arithmetic are there. Its name is not told as long as the
-    # Khronos CTS (compiler_defines_for_extensions) takes it for a name that Khronos did not approve.
+    # The functions of cl_khr_work_group_uniform_arithmetic are there, and so is the instruction set of
+    # cl_khr_spirv_extended_debug_info. Their names are not told as long as the Khronos CTS
+    # (compiler_defines_for_extensions) takes them for names that Khronos did not approve.
     Capability(
         "work_group_uniform_arithmetic",
         spirv=("GroupUniformArithmeticKHR",),
@@ -209,7 +210,6 @@ CAPABILITIES = (
     ),
     Capability("device_attribute_query", extensions=("cl_intel_device_attribute_query",)),
     Capability("cxx_for_opencl", extensions=("cl_ext_cxx_for_opencl",)),
-    Capability("spirv_extended_debug_info", extensions=("cl_khr_spirv_extended_debug_info",)),
     Capability("required_subgroup_size", extensions=("cl_intel_required_subgroup_size",)),
     Capability("il_program", extensions=("cl_khr_il_program",)),
     Capability(

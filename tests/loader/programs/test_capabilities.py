@@ -265,7 +265,6 @@ ELSEWHERE = {
     "create_command_queue": "errors/test_device.py",
     "suggested_local_work_size": "errors/test_kernel.py",
     "device_attribute_query": "test_attributes_of_the_device below",
-    "spirv_extended_debug_info": "runtime/jit/test_debug_info.py",
     "spirv_queries": "errors/test_device.py",
     "device_uuid": "errors/test_device.py",
     "unified_shared_memory": "core/test_usm.py",
