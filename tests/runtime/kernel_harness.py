@@ -155,10 +155,12 @@ class Program:
         stream_bytes: int = 0,
         ahead_kib: int = 0,
         counts: np.ndarray | None = None,
+        combines: bool = False,
     ):
         """Runs an NDRange; numpy arrays are buffers, Local local memory, bytes structures, others scalars.
 
-        counts: what the thread has in place of the counted argument (codegen/atomic/privatised_histogram.py).
+        counts: what the thread has in place of the counted argument (codegen/atomic/privatised_histogram.py);
+        combines: it is a table of sums.
         """
         code, entry = self.kernel(name)
         places = Places()
@@ -199,8 +201,10 @@ class Program:
         scratch_size = code.scratch_fixed + code.scratch_per_item * items
         scratch = aligned(scratch_size + 64)
         scratch[:] = 0xB6
-        counted = (0, 0) if counts is None else (places.of(counts), code.counted)
-        thread = struct.pack("<5Q", places.of(memory), places.of(scratch), used, *counted)
+        counted = (0, 0, 0)
+        if counts is not None:
+            counted = places.of(counts), 0 if combines else code.counted, code.counted if combines else 0
+        thread = struct.pack("<6Q", places.of(memory), places.of(scratch), used, *counted)
         assert len(thread) == abi.THREAD_SIZE
         thread = np.frombuffer(thread, np.uint8)
         launch_bytes = np.frombuffer(launch, np.uint8)

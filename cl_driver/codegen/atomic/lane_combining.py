@@ -21,6 +21,7 @@ from ..llvm.versioning import emit_versions
 from ..ops.atomics import READ_MODIFY_WRITE, is_plain, ordering, update, update_plainly
 from ..ops.atomics import read_modify_write as one_by_one
 from .atomic_reduction import ATOMICRMW, COMBINED, combine, reduce
+from .combining_table import add_by_table
 from .emitter import AtomicEmitter
 from .lane_indices import Place, place_by_index
 
@@ -81,10 +82,26 @@ def each_by_itself(e: AtomicEmitter, i: Instruction) -> None:
     if is_plain(pointer) and e.is_varying(pointer):
         _turns(e, i)()
     elif e.histogram.has(i):
-        lowering = _lowering_of_lane(e, i)
-        emit_versions(e, e.histogram.is_there(e), [], _turns(e, i), lambda: e.lane_by_lane(i, lowering))
+        _privatised(e, i)
     else:
         e.lane_by_lane(i, _lowering_of_lane(e, i))
+
+
+def _privatised(e: AtomicEmitter, i: Instruction) -> None:
+    """Additions to the thread's copy of a buffer, to a table of recent sums, or to memory, as the data plane
+    has decided (privatised_histogram.py)."""
+    turns, mask, lowering = _turns(e, i), e.mask_of(i), _lowering_of_lane(e, i)
+    addresses = all_lanes(e, address_of(e, i.operands[0]))
+    value, values = _values_in_lanes(e, i)
+
+    def without_copy() -> None:
+        emit_versions(
+            e, e.histogram.is_combined(e), [],
+            lambda: add_by_table(e, i, addresses, mask, value, values),
+            lambda: e.lane_by_lane(i, lowering),
+        )  # fmt: skip
+
+    emit_versions(e, e.histogram.is_there(e), [], turns, without_copy)
 
 
 def _lowering_of_lane(e: AtomicEmitter, i: Instruction) -> Lowering:

@@ -4,7 +4,8 @@ Histograms and the like: which element a work-item adds to is not known before, 
 lines, and an atomic operation costs some 20 cycles where nobody fights. Where the data plane gives a thread a
 copy (cld_thread.counts, all zeros at first), the additions are plain ones to the copy, and the thread adds it
 to the buffer once it has done its share of the launch; so says native_shim/src/launch/privatised_histogram.c,
-which also knows whether that pays and whether another argument lies in the same memory.
+which also knows whether that pays and whether another argument lies in the same memory. Where the buffer is
+too large for copies, the thread gathers sums in a table (combining_table.py).
 
 Nobody can tell when a relaxed atomic without a result comes to memory but by another access to the same
 memory, or by an operation that puts it in order before something else; of these the kernel must have none.
@@ -31,7 +32,7 @@ class PrivatisedHistogram:
         self.argument: Argument | None = None
         self.size = 0
         self._atomics: set[Instruction] = set()
-        self._is_there = ""
+        self._is_there = self._is_combined = ""
         blocks = [block for region in plan.regions for block in region.function.blocks]
         if plan.orders_memory or not any(i.op in _ADDS for block in blocks for i in block.instructions):
             return
@@ -65,11 +66,19 @@ class PrivatisedHistogram:
     def is_there(self, e: AbiFields) -> str:
         """i1, once per call: whether the thread has a copy."""
         if not self._is_there:
-            assert self.argument is not None  # or nobody asks
-            counted = e.thread_field(abi.THREAD_COUNTED, "i64")
-            number = e.plan.arguments.index(self.argument) + 1
-            self._is_there = e.emit_prologue(f"icmp eq i64 {counted}, {number}")
+            self._is_there = self._is_argument(e, abi.THREAD_COUNTED)
         return self._is_there
+
+    def is_combined(self, e: AbiFields) -> str:
+        """i1, once per call: whether the thread has a table of sums that are still to be added."""
+        if not self._is_combined:
+            self._is_combined = self._is_argument(e, abi.THREAD_COMBINED)
+        return self._is_combined
+
+    def _is_argument(self, e: AbiFields, field: int) -> str:
+        assert self.argument is not None  # or nobody asks
+        number = e.plan.arguments.index(self.argument) + 1
+        return e.emit_prologue(f"icmp eq i64 {e.thread_field(field, 'i64')}, {number}")
 
 
 def _additions(argument: Argument, used_by: dict[Value, list[Instruction]]) -> list[Instruction]:

@@ -16,6 +16,10 @@ THREAD_SCRATCH = 8
 THREAD_LOCAL_MEMORY_SIZE = 16
 THREAD_COUNTS = 24
 THREAD_COUNTED = 32
-THREAD_SIZE = 40
+THREAD_COMBINED = 40
+THREAD_SIZE = 48
+
+# struct cld_combining_table: entries of an address and a sum, then a count.
+COMBINING_ENTRIES = 1024
 
 MEMORY_ALIGN = 128

@@ -24,8 +24,20 @@ struct cld_thread {
     uint8_t *scratch;      /* 128-byte aligned; scratch_fixed + scratch_per_item * items of a full group */
     uint64_t local_memory_size; /* bytes of it that this launch uses: tells generic pointers apart */
     uint8_t *counts;            /* where the kernel adds in place of what an argument points to
-                                   (launch/privatised_histogram.h) */
+                                   (launch/privatised_histogram.h); or a cld_combining_table */
     uint64_t counted;           /* 1 + the number of that argument; 0: none */
+    uint64_t combined;          /* the same where counts is a table in which sums are gathered */
+};
+
+/* Sums that have not come to memory yet (cl_driver/codegen/atomic/combining_table.py). No address: no entry;
+ * a sum has the size of the words that it is added to. */
+enum { CLD_COMBINING_ENTRIES = 1024 };
+struct cld_combining_table {
+    struct {
+        void *address;
+        uint64_t sum;
+    } entries[CLD_COMBINING_ENTRIES];
+    uint64_t evictions; /* entries that another address took over */
 };
 
 /* Runs the groups [first, last) in linear order: x fastest. args is the packed argument block. */

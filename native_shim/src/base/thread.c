@@ -41,7 +41,9 @@ static void thread_end(void *pointer) {
     free(self->kernel.scratch);
     self->kernel.local_memory = self->kernel.scratch = NULL;
     free(self->counts);
+    free(self->table);
     self->counts = NULL;
+    self->table = NULL;
     self->local_capacity = self->scratch_capacity = self->counts_capacity = 0;
     if (self->role == CLD_HOST_THREAD)
         cld_host_thread_ends();

@@ -30,9 +30,10 @@ struct cld_self {
     unsigned home; /* of a worker that stays on a memory node: the slot that it prefers */
     struct cld_thread kernel;
     size_t local_capacity, scratch_capacity, counts_capacity;
-    uint8_t *counts;             /* launch/privatised_histogram.c */
-    bool has_counts;             /* of the command that it executes */
-    struct cld_running *running; /* once it has executed a kernel */
+    uint8_t *counts;                   /* launch/privatised_histogram.c */
+    struct cld_combining_table *table; /* likewise */
+    bool has_counts, has_table;        /* of the command that it executes */
+    struct cld_running *running;       /* once it has executed a kernel */
 };
 
 extern _Thread_local struct cld_self cld_self_storage;

@@ -132,10 +132,11 @@ struct cld_kernel_info {
     uint32_t uses_printf;
     uint32_t
         counted; /* 1 + the argument of which threads may have copies (launch/privatised_histogram.h), or 0 */
-    uint32_t counted_size; /* bytes of its elements */
-    uint64_t flags;        /* enum cld_kernel_flags */
-    uint64_t apart;        /* bits: arguments whose buffers no other argument's may overlap, but for code that
-                            * assumes        nothing of them (cl_driver/passes/loops/promote_memory.py) */
+    uint32_t counted_size;          /* bytes of its elements */
+    _Atomic int32_t combining_rest; /* launches until sums are gathered in tables again, which did not pay */
+    uint64_t flags;                 /* enum cld_kernel_flags */
+    uint64_t apart; /* bits: arguments whose buffers no other argument's may overlap, but for code that
+                     * assumes        nothing of them (cl_driver/passes/loops/promote_memory.py) */
     uint64_t most_group_items; /* of groups that there may be code for by their size, or 0 */
     _Atomic(struct cld_variant *) variants;
     uint32_t specialisable_count; /* of arguments that there may be code for the values of */

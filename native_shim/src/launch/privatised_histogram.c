@@ -10,7 +10,7 @@
 
 /* Copies are to stay in a core's cache, and each element costs a thread about as much as an atomic addition.
  */
-enum { MOST_BYTES = 1 << 20, LEAST_GAIN = 2, LINE = 64 };
+enum { MOST_BYTES = 1 << 20, LEAST_GAIN = 2, LINE = 64, REST = 64 };
 
 static const struct cld_mem *root_of(const struct cld_mem *mem) {
     while (mem->parent)
@@ -34,19 +34,29 @@ static bool is_alone(const struct cld_kernel *kernel, const struct cld_kernel_in
     return true;
 }
 
+/* Whether tables of sums are worth a try: where hardly any address came again the last time, not for some
+ * launches. */
+static bool combines(struct cld_kernel_info *info) {
+    if (atomic_load_explicit(&info->combining_rest, memory_order_relaxed) <= 0)
+        return true;
+    atomic_fetch_sub_explicit(&info->combining_rest, 1, memory_order_relaxed);
+    return false;
+}
+
 void cld_histogram_choose(struct cld_event *command, const struct cld_kernel *kernel) {
-    const struct cld_kernel_info *info = command->kernel.info;
+    struct cld_kernel_info *info = command->kernel.info;
     const uint64_t *size = command->kernel.launch.global_size;
     if (!info->counted)
         return;
     const struct cld_mem *mem = kernel->mems[info->counted - 1];
-    if (!mem || mem->size > MOST_BYTES || mem->size % info->counted_size ||
-        !is_alone(kernel, info, info->counted - 1))
+    if (!mem || mem->size % info->counted_size || !is_alone(kernel, info, info->counted - 1))
         return;
-    double cost = LEAST_GAIN * (double)(mem->size / info->counted_size);
-    double items = (double)size[0] * (double)size[1] * (double)size[2];
-    if (items >= cost * command->queue->device->compute_units)
+    double items = (double)size[0] * (double)size[1] * (double)size[2] / LEAST_GAIN;
+    double share = items / command->queue->device->compute_units;
+    if (mem->size <= MOST_BYTES && share >= (double)(mem->size / info->counted_size))
         command->counted_bytes = (uint32_t)mem->size;
+    else if (share >= CLD_COMBINING_ENTRIES && combines(info))
+        command->counted_bytes = CLD_COUNTED_COMBINES;
 }
 
 /* Zeros, of the size at least; what is not in use by a command is zeros. */
@@ -66,10 +76,27 @@ static uint8_t *copy_of(struct cld_self *self, size_t size) {
     return memory;
 }
 
+/* Without entries; what is not in use by a command has none. */
+static struct cld_combining_table *table_of(struct cld_self *self) {
+    if (!self->table) {
+        void *memory = NULL;
+        if (posix_memalign(&memory, LINE, sizeof *self->table))
+            return NULL;
+        self->table = memset(memory, 0, sizeof *self->table);
+    }
+    return self->table;
+}
+
 void cld_histogram_enter(struct cld_event *command, struct cld_self *self) {
-    self->kernel.counted = 0;
+    self->kernel.counted = self->kernel.combined = 0;
     if (!command->counted_bytes)
         return;
+    if (command->counted_bytes == CLD_COUNTED_COMBINES) {
+        self->kernel.counts = (uint8_t *)table_of(self);
+        self->has_table = self->table != NULL;
+        self->kernel.combined = self->has_table ? command->kernel.info->counted : 0;
+        return;
+    }
     self->kernel.counts = copy_of(self, command->counted_bytes);
     if (!self->kernel.counts)
         return;
@@ -94,7 +121,30 @@ static void add_long_words(uint64_t *to, uint64_t *from, size_t count) {
         }
 }
 
+static void empty_table(struct cld_event *command, struct cld_combining_table *table) {
+    struct cld_kernel_info *info = command->kernel.info;
+    for (int i = 0; i < CLD_COMBINING_ENTRIES; i++) {
+        void *address = table->entries[i].address;
+        uint64_t *sum = &table->entries[i].sum;
+        if (!address)
+            continue;
+        if (info->counted_size == sizeof *sum)
+            add_long_words(address, sum, 1);
+        else
+            add_words(address, (uint32_t *)(void *)sum, 1);
+        table->entries[i].address = NULL;
+    }
+    const uint64_t *size = command->kernel.launch.global_size;
+    if (table->evictions * command->queue->device->compute_units > size[0] * size[1] * size[2] / LEAST_GAIN)
+        atomic_store_explicit(&info->combining_rest, REST, memory_order_relaxed);
+    table->evictions = 0;
+}
+
 void cld_histogram_leave(struct cld_event *command, struct cld_self *self) {
+    if (self->has_table) {
+        self->has_table = false;
+        empty_table(command, self->table);
+    }
     if (!self->has_counts)
         return;
     self->has_counts = false;

@@ -58,6 +58,9 @@ enum cld_time {
 
 enum { CLD_INLINE_EDGES = 3, CLD_INLINE_MEMS = 8, CLD_INLINE_ARGS = 256 };
 
+/* Threads have no copies, but tables of sums. */
+#define CLD_COUNTED_COMBINES UINT32_MAX
+
 /* Estimates of durations, in ns. */
 #define CLD_TIME_UNKNOWN UINT64_MAX
 
@@ -107,7 +110,8 @@ struct cld_event {
     struct cld_mem *mems[CLD_INLINE_MEMS]; /* held until the command ends */
     struct cld_mem **more_mems;            /* malloced, instead of mems */
     uint32_t mem_count;
-    uint32_t counted_bytes; /* of what threads have copies of (launch/privatised_histogram.h), or 0 */
+    uint32_t
+        counted_bytes; /* of what threads have copies of (launch/privatised_histogram.h): 0, or COMBINES */
 
     union {
         struct {

@@ -7,7 +7,30 @@
 enum { ITEMS = 1 << 16, ELEMENTS = 256 };
 
 static cl_context context;
-static _Atomic uint64_t with_copy, without;
+static _Atomic bool scatters;
+static _Atomic uint64_t with_copy, with_table, without;
+
+/* As compiled code does it, with as many evictions as the test wants. */
+static void add_by_table(struct cld_combining_table *table, uint8_t *address, int is_long, uint64_t value) {
+    int at = (int)((uintptr_t)address / (is_long ? 8 : 4) % CLD_COMBINING_ENTRIES);
+    uint32_t word;
+    if (table->entries[at].address && table->entries[at].address != address) {
+        table->evictions++;
+        if (is_long)
+            atomic_fetch_add((_Atomic uint64_t *)table->entries[at].address, table->entries[at].sum);
+        memcpy(&word, &table->entries[at].sum, sizeof word);
+        if (!is_long)
+            atomic_fetch_add((_Atomic uint32_t *)table->entries[at].address, word);
+        table->entries[at].sum = 0;
+    }
+    table->entries[at].address = address;
+    memcpy(&word, &table->entries[at].sum, sizeof word);
+    word += (uint32_t)value;
+    if (is_long)
+        table->entries[at].sum += value;
+    else
+        memcpy(&table->entries[at].sum, &word, sizeof word);
+}
 
 /* Each group of one work-item adds its number to an element of words of 4 or 8 bytes. */
 static void add(const struct cld_launch *launch, const uint8_t *args, struct cld_thread *thread,
@@ -16,11 +39,15 @@ static void add(const struct cld_launch *launch, const uint8_t *args, struct cld
     int is_long;
     memcpy(&target, args, sizeof target);
     memcpy(&is_long, args + 8, sizeof is_long);
-    bool copy = thread->counted == 1;
+    bool copy = thread->counted == 1, table = thread->combined == 1;
+    CHECK(!copy || !table);
     uint64_t items = launch->local_size[0];
     for (uint64_t i = first * items; i < last * items; i++) {
         uint64_t at = i * 7 % ELEMENTS;
-        if (is_long && copy)
+        if (table)
+            add_by_table((struct cld_combining_table *)(void *)thread->counts,
+                         (uint8_t *)target + at * (is_long ? 8 : 4), is_long, i);
+        else if (is_long && copy)
             ((uint64_t *)(void *)thread->counts)[at] += i;
         else if (is_long)
             atomic_fetch_add((_Atomic uint64_t *)target + at, i);
@@ -29,7 +56,9 @@ static void add(const struct cld_launch *launch, const uint8_t *args, struct cld
         else
             atomic_fetch_add((_Atomic uint32_t *)target + at, (uint32_t)i);
     }
-    atomic_fetch_add(copy ? &with_copy : &without, (last - first) * items);
+    if (table && scatters) /* as if no address came twice */
+        ((struct cld_combining_table *)(void *)thread->counts)->evictions += (last - first) * items;
+    atomic_fetch_add(copy ? &with_copy : table ? &with_table : &without, (last - first) * items);
 }
 
 static cl_kernel counting_kernel(int is_long) {
@@ -75,12 +104,15 @@ static void clear(cl_command_queue queue, cl_mem buffer, size_t size) {
     OK(clEnqueueFillBuffer(queue, buffer, &zero, sizeof zero, 0, size, 0, NULL, NULL));
     OK(clFinish(queue));
     atomic_store(&with_copy, 0);
+    atomic_store(&with_table, 0);
     atomic_store(&without, 0);
 }
 
-/* Some launches, and whether they had copies. */
+enum way { ATOMICS, COPIES, TABLES };
+
+/* Some launches, and what threads had. */
 static void run(cl_command_queue queue, cl_kernel kernel, cl_mem buffer, int is_long, size_t items,
-                bool copies) {
+                enum way way) {
     size_t size;
     OK(clGetMemObjectInfo(buffer, CL_MEM_SIZE, sizeof size, &size, NULL));
     clear(queue, buffer, size);
@@ -88,8 +120,9 @@ static void run(cl_command_queue queue, cl_kernel kernel, cl_mem buffer, int is_
     for (int i = 0; i < 5; i++)
         enqueue(queue, kernel, items);
     OK(clFinish(queue));
-    CHECK_IS(atomic_load(&with_copy), copies ? 5 * items : 0);
-    CHECK_IS(atomic_load(&without), copies ? 0 : 5 * items);
+    CHECK_IS(atomic_load(&with_copy), way == COPIES ? 5 * items : 0);
+    CHECK_IS(atomic_load(&with_table), way == TABLES ? 5 * items : 0);
+    CHECK_IS(atomic_load(&without), way == ATOMICS ? 5 * items : 0);
     check(queue, buffer, is_long, items, 5);
 }
 
@@ -99,17 +132,18 @@ static void sums(int is_long) {
     size_t size = (size_t)ELEMENTS * (is_long ? 8 : 4);
     cl_mem buffer = test_buffer(context, size), large = test_buffer(context, (1 << 20) + 8),
            odd = test_buffer(context, size + 2), other = test_buffer(context, 64);
-    run(queue, kernel, buffer, is_long, ITEMS, true);
-    run(queue, kernel, buffer, is_long, ITEMS - 3, true);
-    run(queue, kernel, buffer, is_long, ELEMENTS, false); /* not worth it */
-    run(queue, kernel, large, is_long, ITEMS, false);
-    run(queue, kernel, odd, is_long, ITEMS, false);
+    run(queue, kernel, buffer, is_long, ITEMS, COPIES);
+    run(queue, kernel, buffer, is_long, ITEMS - 3, COPIES);
+    run(queue, kernel, buffer, is_long, ELEMENTS, ATOMICS); /* not worth it */
+    run(queue, kernel, large, is_long, ITEMS, TABLES);
+    run(queue, kernel, large, is_long, ELEMENTS, ATOMICS); /* not worth it */
+    run(queue, kernel, odd, is_long, ITEMS, ATOMICS);
     set(kernel, 2, other);
-    run(queue, kernel, buffer, is_long, ITEMS, true);
+    run(queue, kernel, buffer, is_long, ITEMS, COPIES);
     set(kernel, 2, buffer); /* which the kernel might read */
-    run(queue, kernel, buffer, is_long, ITEMS, false);
+    run(queue, kernel, buffer, is_long, ITEMS, ATOMICS);
     OK(clSetKernelArgSVMPointer(kernel, 2, &context)); /* which may point anywhere */
-    run(queue, kernel, buffer, is_long, ITEMS, false);
+    run(queue, kernel, buffer, is_long, ITEMS, ATOMICS);
     cl_int status;
     cl_mem whole = test_buffer(context, 4096 + size);
     cl_buffer_region low = {0, 128}, high = {4096, size};
@@ -118,12 +152,34 @@ static void sums(int is_long) {
     cl_mem second = clCreateSubBuffer(whole, 0, CL_BUFFER_CREATE_TYPE_REGION, &high, &status);
     OK(status);
     set(kernel, 2, first);
-    run(queue, kernel, second, is_long, ITEMS, false);
+    run(queue, kernel, second, is_long, ITEMS, ATOMICS);
     set(kernel, 2, other);
-    run(queue, kernel, second, is_long, ITEMS, true);
+    run(queue, kernel, second, is_long, ITEMS, COPIES);
     cl_mem all[] = {buffer, large, odd, other, first, second, whole};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         OK(clReleaseMemObject(all[i]));
+    OK(clReleaseKernel(kernel));
+    OK(clReleaseCommandQueue(queue));
+}
+
+/* Where no address comes again, some launches do without tables; then they are tried again. */
+static void no_reuse(void) {
+    cl_command_queue queue = test_queue(context, 0);
+    cl_kernel kernel = counting_kernel(0);
+    cl_mem large = test_buffer(context, (1 << 20) + 8);
+    clear(queue, large, (1 << 20) + 8);
+    set(kernel, 0, large);
+    atomic_store(&scatters, true);
+    const int launches = 100;
+    for (int i = 0; i < launches; i++) {
+        enqueue(queue, kernel, ITEMS);
+        OK(clFinish(queue));
+    }
+    atomic_store(&scatters, false);
+    CHECK_IS(atomic_load(&with_table), 2 * ITEMS);
+    CHECK_IS(atomic_load(&without), (uint64_t)(launches - 2) * ITEMS);
+    check(queue, large, 0, ITEMS, (uint64_t)launches);
+    OK(clReleaseMemObject(large));
     OK(clReleaseKernel(kernel));
     OK(clReleaseCommandQueue(queue));
 }
@@ -152,6 +208,7 @@ int main(void) {
     context = test_context();
     sums(0);
     sums(1);
+    no_reuse();
     together();
     OK(clReleaseContext(context));
 }

@@ -1,10 +1,11 @@
-"""Atomic additions to a copy that the thread has of a buffer: all of them go there, and to the buffer where
-there is no copy. Kernels that could tell are left alone."""
+"""Atomic additions to a copy that the thread has of a buffer, or to a table of sums: all of them go there, or
+to the buffer where there is neither. Kernels that could tell are left alone."""
 
 import numpy as np
 import pytest
 
-from tests.runtime.kernel_harness import Program, compile_c
+from cl_driver.codegen.layout import abi
+from tests.runtime.kernel_harness import Program, aligned, compile_c
 
 WIDTHS = ((4, 1), (8, 1), (16, 1), (16, 2), (8, 4))
 ITEMS, BINS = 74, 32
@@ -81,6 +82,44 @@ def test_sums(programs, name):
         got = run(program, copy)
         assert np.array_equal(got[counted], first), f"width {program.width}"
         assert np.array_equal(got[counted] + copy, want[counted]), f"width {program.width}"
+        assert np.array_equal(got[1 - counted], want[1 - counted])
+
+
+@pytest.mark.parametrize("taken", [0, 1, abi.COMBINING_ENTRIES])
+@pytest.mark.parametrize("name", [name for name, (_, counted) in BODIES.items() if counted])
+def test_sums_in_a_table(programs, name, taken):
+    """Buffer and table together are what the buffer is without. taken: entries that others hold at first,
+    whose sums come to memory when these are taken over."""
+    inputs = np.random.default_rng(7).integers(-500, 500, ITEMS).astype(np.int32)
+    first = np.arange(BINS) * 5
+    counted = BODIES[name][1] - 1
+
+    def run(program, table=None):
+        to, wide = first.astype(np.int32), first.astype(np.int64)
+        program.run(name, ITEMS, 37, to, wide, inputs, np.int32(4), counts=table, combines=table is not None)
+        return to, wide
+
+    want = run(programs[0])
+    for program in programs[1:]:
+        kind = want[counted].dtype
+        elsewhere = np.zeros(abi.COMBINING_ENTRIES, kind)
+        entries = np.zeros((abi.COMBINING_ENTRIES, 2), np.uint64)
+        entries[:taken, 0] = elsewhere.ctypes.data
+        entries[:taken, 1] = 3
+        table = aligned(entries.nbytes + 8)
+        table[:] = np.append(entries.reshape(-1), np.uint64(0)).view(np.uint8)
+        got = run(program, table)
+        after = table.view(np.uint64)
+        if name != "neighbours":  # what all lanes add to is added at once
+            assert np.array_equal(got[counted], first)  # there are enough entries
+        assert elsewhere[0] == 3 * after[-1]
+        assert bool(after[-1]) == (taken == abi.COMBINING_ENTRIES), f"width {program.width}"
+        start, size = got[counted].ctypes.data, kind.itemsize
+        held = after[:-1].reshape(-1, 2)
+        own = held[(held[:, 0] >= start) & (held[:, 0] < start + size * BINS)]
+        total = got[counted].copy()
+        np.add.at(total, (own[:, 0].astype(np.int64) - start) // size, own[:, 1].astype(kind))
+        assert np.array_equal(total, want[counted]), f"width {program.width}"
         assert np.array_equal(got[1 - counted], want[1 - counted])
 
 
