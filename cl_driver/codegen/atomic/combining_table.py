@@ -17,7 +17,7 @@ from ..llvm.versioning import SLOW
 from ..ops.atomics import READ_MODIFY_WRITE
 from .emitter import AtomicEmitter
 
-_LINES = 14  # of LLVM IR for each lane
+_LINES = 17  # of LLVM IR for each lane
 _ENTRY = 16  # bytes: address, sum
 
 
@@ -25,7 +25,7 @@ def add_by_table(
     e: AtomicEmitter, i: Instruction, addresses: str, mask: str | None, value: str, values: str | None
 ) -> None:
     """The additions of all lanes: straight code while addresses are in the table, from the first lane on
-    whose is not, or under a mask that is not full, a loop."""
+    whose is not a loop. Lanes outside of the mask add to spare entries, of no address."""
     table, word = e.thread_field(abi.THREAD_COUNTS, "ptr"), f"i{e.width}"
     lines = _LINES * e.width
     bits = e.emit(f"bitcast {e.form('i1')} {mask} to {word}") if mask is not None else "-1"
@@ -34,36 +34,42 @@ def add_by_table(
         return
     e.written_out += lines
     slow, after = e.new_label(SLOW), e.new_label("combined")
-    left: list[tuple[str, str]] = []  # (lanes that are left, the block that leaves them)
-
-    def go_on(is_well: str, lanes: str) -> None:
-        following = e.new_label("lane")
-        left.append((lanes, e.label))
-        e.emit_void(f"br i1 {is_well}, label %{following}, label %{slow}")
-        e.begin_block(following)
-
+    places = addresses
     if mask is not None:
-        go_on(e.emit(f"icmp eq {word} {bits}, -1"), bits)
+        pointers = e.form("ptr")
+        places = e.emit(f"select {e.form('i1')} {mask}, {pointers} {addresses}, {pointers} zeroinitializer")
+    left: list[str] = []
     t = ir_type(i.type)
     for lane in range(e.width):
-        address = e.emit(f"extractelement {e.form('ptr')} {addresses}, i32 {lane}")
-        entry = _entry(e, t, table, address)
-        go_on(_is_there(e, entry, address), str(-1 << lane))
+        address = e.emit(f"extractelement {e.form('ptr')} {places}, i32 {lane}")
+        entry = _entry(e, t, table, address, None if mask is None else (bits, lane))
+        following = e.new_label("lane")
+        left.append(f"[ {-1 << lane}, %{e.label} ]")
+        e.emit_void(f"br i1 {_is_there(e, entry, address)}, label %{following}, label %{slow}")
+        e.begin_block(following)
         own = e.emit(f"extractelement {e.form(t)} {values}, i32 {lane}") if values is not None else value
         _add(e, i, entry, own)
     e.emit_void(f"br label %{after}")
     e.begin_block(slow)
-    lanes = e.emit(f"phi {word} " + ", ".join(f"[ {bits}, %{block} ]" for bits, block in left))
+    lanes = e.emit(f"phi {word} {', '.join(left)}")
+    if mask is not None:
+        lanes = e.emit(f"and {word} {lanes}, {bits}")
     _add_in_loop(e, i, table, lanes, addresses, value, values)
     e.emit_void(f"br label %{after}")
     e.begin_block(after)
 
 
-def _entry(e: AtomicEmitter, t: str, table: str, address: str) -> str:
-    """Where an address has its entry."""
+def _entry(e: AtomicEmitter, t: str, table: str, address: str, of: tuple[str, int] | None = None) -> str:
+    """Where an address has its entry. of: (bits of a mask, lane): a spare one where the lane is not in it."""
     number = e.emit(f"ptrtoint ptr {address} to i64")
     scaled = e.emit(f"shl i64 {number}, {1 if t == 'i64' else 2}")
     offset = e.emit(f"and i64 {scaled}, {_ENTRY * (abi.COMBINING_ENTRIES - 1)}")
+    if of is not None:
+        bits, lane = of
+        bit = e.emit(f"and i{e.width} {bits}, {1 << lane}")
+        is_out = e.emit(f"icmp eq i{e.width} {bit}, 0")
+        spare = _ENTRY * (abi.COMBINING_ENTRIES + lane % abi.SPARE_ENTRIES)
+        offset = e.emit(f"select i1 {is_out}, i64 {spare}, i64 {offset}, !unpredictable !1")
     return e.emit(f"getelementptr i8, ptr {table}, i64 {offset}")
 
 
@@ -123,7 +129,9 @@ def _loop(
     e.begin_block(full)
     place = e.emit(f"getelementptr i8, ptr {entry}, i64 8")
     e.emit(f"atomicrmw add ptr {holder}, {t} {e.emit(f'load {t}, ptr {place}, align 8')} monotonic")
-    counter = e.emit(f"getelementptr i8, ptr {table}, i64 {_ENTRY * abi.COMBINING_ENTRIES}")
+    counter = e.emit(
+        f"getelementptr i8, ptr {table}, i64 {_ENTRY * (abi.COMBINING_ENTRIES + abi.SPARE_ENTRIES)}"
+    )
     evictions = e.emit(f"load i64, ptr {counter}, align 8")
     e.emit_void(f"store i64 {e.emit(f'add i64 {evictions}, 1')}, ptr {counter}, align 8")
     e.emit_void(f"br label %{fresh}")

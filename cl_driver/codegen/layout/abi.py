@@ -19,7 +19,8 @@ THREAD_COUNTED = 32
 THREAD_COMBINED = 40
 THREAD_SIZE = 48
 
-# struct cld_combining_table: entries of an address and a sum, then a count.
+# struct cld_combining_table: entries of an address and a sum, spare ones, then a count.
 COMBINING_ENTRIES = 1024
+SPARE_ENTRIES = 16
 
 MEMORY_ALIGN = 128

@@ -31,13 +31,13 @@ struct cld_thread {
 
 /* Sums that have not come to memory yet (cl_driver/codegen/atomic/combining_table.py). No address: no entry;
  * a sum has the size of the words that it is added to. */
-enum { CLD_COMBINING_ENTRIES = 1024 };
+enum { CLD_COMBINING_ENTRIES = 1024, CLD_SPARE_ENTRIES = 16 };
 struct cld_combining_table {
     struct {
         void *address;
         uint64_t sum;
-    } entries[CLD_COMBINING_ENTRIES];
-    uint64_t evictions; /* entries that another address took over */
+    } entries[CLD_COMBINING_ENTRIES], spare[CLD_SPARE_ENTRIES]; /* no address: lanes that add nothing */
+    uint64_t evictions;                                         /* entries that another address took over */
 };
 
 /* Runs the groups [first, last) in linear order: x fastest. args is the packed argument block. */

@@ -9,8 +9,9 @@
 #include <string.h>
 
 /* Copies are to stay in a core's cache, and each element costs a thread about as much as an atomic addition.
+ * Additions of work-items that are worth emptying a table, which without entries costs some dozens.
  */
-enum { MOST_BYTES = 1 << 20, LEAST_GAIN = 2, LINE = 64, REST = 64 };
+enum { MOST_BYTES = 1 << 20, LEAST_GAIN = 2, LINE = 64, REST = 64, LEAST_SHARE = 128 };
 
 static const struct cld_mem *root_of(const struct cld_mem *mem) {
     while (mem->parent)
@@ -53,9 +54,10 @@ void cld_histogram_choose(struct cld_event *command, const struct cld_kernel *ke
         return;
     double items = (double)size[0] * (double)size[1] * (double)size[2] / LEAST_GAIN;
     double share = items / command->queue->device->compute_units;
-    if (mem->size <= MOST_BYTES && share >= (double)(mem->size / info->counted_size))
+    bool is_small = mem->size <= MOST_BYTES && !(info->flags & CLD_KERNEL_ONLY_TABLES);
+    if (is_small && share >= (double)(mem->size / info->counted_size))
         command->counted_bytes = (uint32_t)mem->size;
-    else if (share >= CLD_COMBINING_ENTRIES && combines(info))
+    else if (share >= LEAST_SHARE && combines(info))
         command->counted_bytes = CLD_COUNTED_COMBINES;
 }
 

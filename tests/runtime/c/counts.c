@@ -136,7 +136,7 @@ static void sums(int is_long) {
     run(queue, kernel, buffer, is_long, ITEMS - 3, COPIES);
     run(queue, kernel, buffer, is_long, ELEMENTS, ATOMICS); /* not worth it */
     run(queue, kernel, large, is_long, ITEMS, TABLES);
-    run(queue, kernel, large, is_long, ELEMENTS, ATOMICS); /* not worth it */
+    run(queue, kernel, large, is_long, ELEMENTS / 2, ATOMICS); /* not worth it */
     run(queue, kernel, odd, is_long, ITEMS, ATOMICS);
     set(kernel, 2, other);
     run(queue, kernel, buffer, is_long, ITEMS, COPIES);
