@@ -545,7 +545,6 @@ def kernel_info(program: Prepared, code: codegen.KernelCode) -> KernelInfo:
         most_group_items=code.width * width.MOST_GROUP_PARTS if code.may_run_in_lockstep else 0,
         counted=code.counted,
         counted_size=code.counted_size,
-        only_tables=code.only_tables,
         apart_args=code.apart_args,
         specialisable_args=code.specialisable_args,
         remark=code.remark,

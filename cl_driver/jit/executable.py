@@ -198,10 +198,10 @@ class KernelInfo(_Record):
     in dimension 0 is a multiple of any width; most_group_items: of groups for which there may be code of
     their own, by their size (passes/groups/lockstep.py); counted: 1 + the number of the argument of which
     threads may have copies to add to, or 0 (codegen/atomic/privatised_histogram.py);
-    counted_size: bytes of its elements; only_tables: no copies, but tables of sums; apart_args: numbers of
-    arguments whose buffers no other argument's may overlap where the entry runs, or what takes its place
-    ("narrow" and "overlap" excepted); specialisable_args: numbers of the arguments for whose values there
-    may be code (passes/lower/argument_values.py);
+    counted_size: bytes of its elements; apart_args: numbers of arguments whose buffers no other argument's
+    may overlap where the entry runs, or what takes its place ("narrow" and "overlap" excepted);
+    specialisable_args: numbers of the arguments for whose values there may be code
+    (passes/lower/argument_values.py);
     remark: how it was vectorised, or why not.
     """
 
@@ -245,7 +245,6 @@ class KernelInfo(_Record):
         most_group_items=_small,
         counted=_small,
         counted_size=_small,
-        only_tables=_flag,
         apart_args=_list,
         specialisable_args=_list,
         remark=_text,
@@ -291,7 +290,6 @@ class KernelInfo(_Record):
     most_group_items: int
     counted: int
     counted_size: int
-    only_tables: bool
     apart_args: list[int]
     specialisable_args: list[int]
     remark: str

@@ -14,7 +14,7 @@ alone. Integers only: another order of additions rounds differently, and no orde
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 
 from ...fast_typing import NamedTuple
 from ...passes.analysis.roots import is_restrict, roots
@@ -91,9 +91,37 @@ class AtomicReductions:
         """Whether nothing that follows in a work-item's way can tell when the atomic comes to memory."""
         if e.is_used(i):
             return False
+        region = next(r for r in self._plan.regions if i.block in r.function.blocks)
+        behind = i.block.instructions[i.block.instructions.index(i) + 1 :]
+        if not all(self._cannot_tell(e, i, other, True) for other in behind):
+            return False
+        seen: set[Block] = set()
+        rest, regions = list(i.block.successors()), _exits([i.block])
+        while rest:
+            block = rest.pop()
+            if block in seen:
+                continue
+            seen.add(block)
+            rest += block.successors()
+            if not all(self._cannot_tell(e, i, other, True) for other in block.instructions):
+                return False
+        regions |= _exits(seen)
         return all(
-            self._cannot_tell(e, i, other, same_region) for other, same_region in behind(self._plan, i)
+            self._cannot_tell(e, i, other, False)
+            for other_region in self._reachable(regions, region)
+            for block in other_region.function.blocks
+            for other in block.instructions
         )
+
+    def _reachable(self, indices: set[int], region: Region) -> list[Region]:
+        by_index = {r.index: r for r in self._plan.regions}
+        seen: set[int] = set()
+        while indices:
+            index = indices.pop()
+            if index not in seen:
+                seen.add(index)
+                indices |= _exits(by_index[index].function.blocks)
+        return [by_index[index] for index in sorted(seen)]
 
     def _cannot_tell(self, e: AccessEmitter, i: Instruction, other: Instruction, same_region: bool) -> bool:
         """same_region: no barrier is between the two, so that `restrict` speaks of them (llvm/alias.py)."""
@@ -161,38 +189,6 @@ def combine(e: AccessEmitter, name: str, t: str, a: str, b: str) -> str:
     if name in ("add", "and", "or", "xor"):
         return e.emit(f"{name} {e.form(t)} {a}, {b}")
     return e.intrinsic(name, e.form, t, a, b)
-
-
-def behind(plan: KernelPlan, i: Instruction) -> Iterator[tuple[Instruction, bool]]:
-    """What may follow an instruction in a work-item's way, and whether no barrier is between."""
-    for other in i.block.instructions[i.block.instructions.index(i) + 1 :]:
-        yield other, True
-    seen: set[Block] = set()
-    rest, regions = list(i.block.successors()), _exits([i.block])
-    while rest:
-        block = rest.pop()
-        if block in seen:
-            continue
-        seen.add(block)
-        rest += block.successors()
-        for other in block.instructions:
-            yield other, True
-    regions |= _exits(seen)
-    for region in _reachable(plan, regions):
-        for block in region.function.blocks:
-            for other in block.instructions:
-                yield other, False
-
-
-def _reachable(plan: KernelPlan, indices: set[int]) -> list[Region]:
-    by_index = {r.index: r for r in plan.regions}
-    seen: set[int] = set()
-    while indices:
-        index = indices.pop()
-        if index not in seen:
-            seen.add(index)
-            indices |= _exits(by_index[index].function.blocks)
-    return [by_index[index] for index in sorted(seen)]
 
 
 def _exits(blocks: Iterable[Block]) -> set[int]:

@@ -90,8 +90,7 @@ def each_by_itself(e: AtomicEmitter, i: Instruction) -> None:
 def _privatised(e: AtomicEmitter, i: Instruction) -> None:
     """Additions to the thread's copy of a buffer, to a table of recent sums, or to memory, as the data plane
     has decided (privatised_histogram.py)."""
-    turns = None if e.histogram.only_tables else _turns(e, i)
-    mask, lowering = e.mask_of(i), _lowering_of_lane(e, i)
+    turns, mask, lowering = _turns(e, i), e.mask_of(i), _lowering_of_lane(e, i)
     addresses = all_lanes(e, address_of(e, i.operands[0]))
     value, values = _values_in_lanes(e, i)
 
@@ -102,10 +101,7 @@ def _privatised(e: AtomicEmitter, i: Instruction) -> None:
             lambda: e.lane_by_lane(i, lowering),
         )  # fmt: skip
 
-    if turns is None:
-        without_copy()
-    else:
-        emit_versions(e, e.histogram.is_there(e), [], turns, without_copy)
+    emit_versions(e, e.histogram.is_there(e), [], turns, without_copy)
 
 
 def _lowering_of_lane(e: AtomicEmitter, i: Instruction) -> Lowering:

@@ -9,8 +9,6 @@ too large for copies, the thread gathers sums in a table (combining_table.py).
 
 Nobody can tell when a relaxed atomic without a result comes to memory but by another access to the same
 memory, or by an operation that puts it in order before something else; of these the kernel must have none.
-Stores before all additions, by which a group clears what it adds to, cannot tell either; with these there are
-tables only, since a copy would take the stores as well.
 Sums of integers only: floating-point numbers round differently in another order.
 """
 
@@ -22,22 +20,17 @@ from ...spirv.enums import Op, Scope, StorageClass
 from ...spirv.module import Argument, Constant, Instruction, Kind, Value
 from ..layout import abi
 from ..layout.abi_fields import AbiFields
-from .atomic_reduction import behind
 
 _ADDS = (Op.AtomicIAdd, Op.AtomicISub, Op.AtomicIIncrement, Op.AtomicIDecrement)
 _SAME_ADDRESS = (Op.Bitcast, Op.CopyObject, Op.PtrCastToGeneric, Op.GenericCastToPtr)
 
 
 class PrivatisedHistogram:
-    """The argument of a kernel that threads have copies of, or None.
-
-    size: bytes of its elements; only_tables: there is no code for copies.
-    """
+    """The argument of a kernel that threads have copies of, or None; size: bytes of its elements."""
 
     def __init__(self, plan: KernelPlan) -> None:
         self.argument: Argument | None = None
         self.size = 0
-        self.only_tables = False
         self._atomics: set[Instruction] = set()
         self._is_there = self._is_combined = ""
         blocks = [block for region in plan.regions for block in region.function.blocks]
@@ -54,12 +47,10 @@ class PrivatisedHistogram:
                 for value in dict.fromkeys(o for o in (*i.operands, i.mask) if isinstance(o, Value)):
                     used_by.setdefault(value, []).append(i)
         for argument in candidates:
-            atomics, stores = _additions(argument, used_by)
+            atomics = _additions(argument, used_by)
             sizes = {i.type.width // 8 for i in atomics}
-            if len(sizes) != 1 or not sizes <= {4, 8} or _may_follow(plan, stores, atomics):
-                continue
-            if any(_goes_anywhere(plan, i) for i in atomics):
-                self.argument, self._atomics, self.only_tables = argument, set(atomics), bool(stores)
+            if len(sizes) == 1 and sizes <= {4, 8} and any(_goes_anywhere(plan, i) for i in atomics):
+                self.argument, self._atomics = argument, set(atomics)
                 (self.size,) = sizes
                 return
 
@@ -69,8 +60,6 @@ class PrivatisedHistogram:
 
     def pointer(self, e: AbiFields, given: str) -> str:
         """What the argument is: the thread's copy, if it has one."""
-        if self.only_tables:
-            return given
         own = e.thread_field(abi.THREAD_COUNTS, "ptr")
         return e.emit_prologue(f"select i1 {self.is_there(e)}, ptr {own}, ptr {given}")
 
@@ -92,13 +81,9 @@ class PrivatisedHistogram:
         return e.emit_prologue(f"icmp eq i64 {e.thread_field(field, 'i64')}, {number}")
 
 
-def _additions(
-    argument: Argument, used_by: dict[Value, list[Instruction]]
-) -> tuple[list[Instruction], list[Instruction]]:
-    """The atomic additions and the stores that are all that is done with a pointer; none if there is anything
-    else."""
+def _additions(argument: Argument, used_by: dict[Value, list[Instruction]]) -> list[Instruction]:
+    """The atomic additions that are all that is done with a pointer; none if there is anything else."""
     found: list[Instruction] = []
-    stores: list[Instruction] = []
     pointers: list[Value] = [argument]
     for pointer in pointers:
         for user in used_by.get(pointer, ()):
@@ -106,26 +91,13 @@ def _additions(
             if is_address and user.operands[0] is pointer and pointer not in user.operands[1:]:
                 pointers.append(user)
                 continue
-            if (
-                user.op is Op.Store
-                and pointer not in user.operands[1:]
-                and (user.memory is None or not user.memory.volatile)
-            ):
-                stores.append(user)
-                continue
             if user.op not in _ADDS or user in used_by or user.type.kind is not Kind.INT:
-                return [], []
+                return []
             scope = user.operands[1]
             if not isinstance(scope, Constant) or (scope.value or 0) == Scope.CrossDevice:
-                return [], []  # the host and other devices may look at it meanwhile
+                return []  # the host and other devices may look at it meanwhile
             found.append(user)
-    return found, stores
-
-
-def _may_follow(plan: KernelPlan, stores: list[Instruction], atomics: list[Instruction]) -> bool:
-    """Whether one of the stores may come after one of the atomics in a work-item's way, or another's of its
-    group."""
-    return bool(stores) and any(other in stores for i in atomics for other, _ in behind(plan, i))
+    return found
 
 
 def _goes_anywhere(plan: KernelPlan, i: Instruction) -> bool:

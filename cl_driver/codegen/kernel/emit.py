@@ -47,7 +47,6 @@ class KernelCode:
     # 1 + the number of the argument that threads may have copies of (privatised_histogram.py), or 0
     counted: int = 0
     counted_size: int = 0  # bytes of its elements
-    only_tables: bool = False  # no copies, but tables of sums
     apart_args: list[int] = field(default_factory=list)  # see KernelPlan
     remark: str = ""
     reads_ahead: bool = False  # has prefetches, for launches that want them (access/prefetch.py)
@@ -138,7 +137,6 @@ def emit(
         has_rest=vectors == "full",
         counted=counted,
         counted_size=counted_size,
-        only_tables=histogram is not None and histogram.only_tables,
         apart_args=plan.apart_args,
         debug_size=emitter.debug.size if emitter.debug is not None else 0,
         remarks=_plan_remarks(plan, scratch),

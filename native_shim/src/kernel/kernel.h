@@ -105,8 +105,6 @@ enum cld_kernel_flags {
     /* Its code, but for that of the shape PLAIN, has dimensions 0 and 1 exchanged, and so must have launches.
      * Work-items cannot tell. */
     CLD_KERNEL_EXCHANGED = 65536,
-    /* Of the counted argument there may be tables of sums (launch/privatised_histogram.h), but no copies. */
-    CLD_KERNEL_ONLY_TABLES = 131072,
 };
 
 /* What the data plane knows of one compiled kernel; immutable, shared by clones and by all cl_kernel of one

@@ -54,8 +54,7 @@ void cld_histogram_choose(struct cld_event *command, const struct cld_kernel *ke
         return;
     double items = (double)size[0] * (double)size[1] * (double)size[2] / LEAST_GAIN;
     double share = items / command->queue->device->compute_units;
-    bool is_small = mem->size <= MOST_BYTES && !(info->flags & CLD_KERNEL_ONLY_TABLES);
-    if (is_small && share >= (double)(mem->size / info->counted_size))
+    if (mem->size <= MOST_BYTES && share >= (double)(mem->size / info->counted_size))
         command->counted_bytes = (uint32_t)mem->size;
     else if (share >= LEAST_SHARE && combines(info))
         command->counted_bytes = CLD_COUNTED_COMBINES;

@@ -77,7 +77,6 @@ def make_kernel(**changes) -> KernelInfo:
         "most_group_items": 512,
         "counted": 0,
         "counted_size": 0,
-        "only_tables": False,
         "apart_args": [],
         "specialisable_args": [],
         "remark": "",

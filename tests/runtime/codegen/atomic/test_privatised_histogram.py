@@ -24,12 +24,6 @@ BODIES = {
     "second": ("to[from[k] & 3] = k; ADD(long, &wide[from[i] & 31], 1L, device);", 2),
     "barriers": ("local int l[64]; l[get_local_id(0)] = from[i]; barrier(CLK_LOCAL_MEM_FENCE); "
                  "atomic_inc(&to[l[get_local_size(0) - 1 - get_local_id(0)] & 31]);", 1),
-    "cleared": ("global int *own = to + get_group_id(0) * 16; own[get_local_id(0) & 15] = 2; "
-                "barrier(CLK_GLOBAL_MEM_FENCE); atomic_inc(&own[from[i] & 15]);", 1),
-    "cleared_by_one": ("global int *own = to + get_group_id(0) * 16; "
-                       "if (get_local_id(0) == 0) for (int j = 0; j < 16; j++) own[j] = j; "
-                       "barrier(CLK_GLOBAL_MEM_FENCE); "
-                       "for (int j = 0; j < 5; j++) atomic_add(&own[from[i + j & 31] & 15], j + k);", 1),
     "stored_behind": ("atomic_inc(&to[from[i] & 31]); barrier(CLK_GLOBAL_MEM_FENCE); to[i & 31] = 2;", 0),
     "stored_in_turn": ("for (int j = 0; j < 4; j++) "
                        "{ atomic_inc(&to[from[i] & 15]); to[16 + (i & 15)] = j; }", 0),
@@ -47,7 +41,6 @@ BODIES = {
     "kept": ("wide[0] = (long)to; atomic_inc(&to[from[i] & 31]);", 0),
 }  # fmt: skip
 FOUND = {name for name, (_, counted) in BODIES.items() if counted}
-CLEARED = {"cleared", "cleared_by_one"}  # by stores, so there are no copies
 ADD = (
     "#define ADD(type, at, value, scope) atomic_fetch_add_explicit("
     "(global atomic_##type *)(at), value, memory_order_relaxed, memory_scope_##scope)\n"
@@ -71,11 +64,10 @@ def test_the_argument_is_found(programs, name):
         code = program.code(name)
         assert code.counted == BODIES[name][1], f"width {program.width}"
         assert code.counted_size == (0, 4, 8)[code.counted]
-        assert code.only_tables == (name in CLEARED)
     assert programs[0].code(name).counted == 0  # one work-item at a time: atomics
 
 
-@pytest.mark.parametrize("name", sorted(FOUND - CLEARED))
+@pytest.mark.parametrize("name", sorted(FOUND))
 def test_sums(programs, name):
     """With a copy the buffer stays as it is, and buffer and copy together are what the buffer is without."""
     inputs = np.random.default_rng(7).integers(-500, 500, ITEMS).astype(np.int32)
@@ -125,10 +117,11 @@ def test_sums_in_a_table(programs, name, taken):
         table[:] = np.append(entries.reshape(-1), np.zeros(extra, np.uint64)).view(np.uint8)
         got = run(program, table)
         after = table.view(np.uint64)
-        if name not in CLEARED | {"neighbours"}:  # what all lanes add to is added at once
+        if name != "neighbours":  # what all lanes add to is added at once
             assert np.array_equal(got[counted], first)  # there are enough entries
         assert elsewhere[0] == 3 * after[-1]
-        assert bool(after[-1]) == (taken == abi.COMBINING_ENTRIES), f"width {program.width}"
+        if taken != 1:  # whose entry may be one of ours, as addresses happen to be
+            assert bool(after[-1]) == (taken == abi.COMBINING_ENTRIES), f"width {program.width}"
         start, size = got[counted].ctypes.data, kind.itemsize
         assert not after[-extra:-1:2].any()
         held = after[:-extra].reshape(-1, 2)
