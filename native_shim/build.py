@@ -47,8 +47,10 @@ FOLDERS = (
     "python",
     "runtime",
     "kernel",
+    "graph",
     "launch",
     "enqueue",
+    "command_buffer",
     "api",
     "icd",
 )

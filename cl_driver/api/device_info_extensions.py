@@ -49,6 +49,24 @@ def _clock_scopes(device: Device) -> int:
     return sum(bit for name, bit in _CLOCK_SCOPES.items() if prefix + name in features)
 
 
+# cl_khr_command_buffer and the extensions on top of it. What answers with devices is in
+# native_shim/src/api/device.c.
+CL_DEVICE_COMMAND_BUFFER_SUPPORTED_QUEUE_PROPERTIES_KHR = 0x129A
+CL_COMMAND_BUFFER_CAPABILITY_MULTIPLE_QUEUE_KHR = 1 << 4
+_COMMAND_BUFFER_CAPABILITIES = (
+    cl.CL_COMMAND_BUFFER_CAPABILITY_KERNEL_PRINTF_KHR
+    | cl.CL_COMMAND_BUFFER_CAPABILITY_SIMULTANEOUS_USE_KHR
+    | CL_COMMAND_BUFFER_CAPABILITY_MULTIPLE_QUEUE_KHR
+)
+_MUTABLE_FIELDS = (
+    cl.CL_MUTABLE_DISPATCH_GLOBAL_OFFSET_KHR
+    | cl.CL_MUTABLE_DISPATCH_GLOBAL_SIZE_KHR
+    | cl.CL_MUTABLE_DISPATCH_LOCAL_SIZE_KHR
+    | cl.CL_MUTABLE_DISPATCH_ARGUMENTS_KHR
+    | cl.CL_MUTABLE_DISPATCH_EXEC_INFO_KHR
+)
+
+
 def _ip_version(device: Device) -> int:
     major, minor, patch = device.limits.cpu.version
     return make_version(major, min(minor, 1023), patch)
@@ -71,4 +89,10 @@ EXTENSION_INFO: dict[int, Row[Device]] = {
     CL_DEVICE_SINGLE_FP_ATOMIC_CAPABILITIES_EXT: fp_atomics(32),
     CL_DEVICE_DOUBLE_FP_ATOMIC_CAPABILITIES_EXT: fp_atomics(64),
     CL_DEVICE_HALF_FP_ATOMIC_CAPABILITIES_EXT: fp_atomics(16),
+    cl.CL_DEVICE_COMMAND_BUFFER_CAPABILITIES_KHR: ulong(_COMMAND_BUFFER_CAPABILITIES),
+    cl.CL_DEVICE_COMMAND_BUFFER_REQUIRED_QUEUE_PROPERTIES_KHR: ulong(0),
+    CL_DEVICE_COMMAND_BUFFER_SUPPORTED_QUEUE_PROPERTIES_KHR: ulong(
+        cl.CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE | cl.CL_QUEUE_PROFILING_ENABLE
+    ),
+    cl.CL_DEVICE_MUTABLE_DISPATCH_CAPABILITIES_KHR: ulong(_MUTABLE_FIELDS),
 }

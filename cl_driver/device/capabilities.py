@@ -301,6 +301,14 @@ CAPABILITIES = (
     Capability("suggested_local_work_size", extensions=("cl_khr_suggested_local_work_size",)),
     Capability("unified_shared_memory", extensions={"cl_intel_unified_shared_memory": (1, 2, 0)}),
     Capability("buffer_device_address", extensions={"cl_ext_buffer_device_address": (1, 0, 2)}),
+    Capability(
+        "command_buffer",
+        extensions={
+            "cl_khr_command_buffer": (0, 9, 8),
+            "cl_khr_command_buffer_multi_device": (0, 9, 2),
+            "cl_khr_command_buffer_mutable_dispatch": (0, 9, 5),
+        },
+    ),
     Capability("device_uuid", extensions=("cl_khr_device_uuid",)),
     Capability("image2d_from_buffer", extensions=("cl_khr_image2d_from_buffer",)),
 )

@@ -8,8 +8,11 @@ from __future__ import annotations
 import re
 import subprocess
 from dataclasses import dataclass
+from pathlib import Path
 
-_INCLUDES = """
+# The C code's view of the extensions' header comes first: what that hides of it is not declared.
+_OWN = Path(__file__).resolve().parents[1] / "src" / "object" / "command_buffer_khr.h"
+_INCLUDES = f"""
 #define CL_TARGET_OPENCL_VERSION 300
 #define CL_USE_DEPRECATED_OPENCL_1_0_APIS
 #define CL_USE_DEPRECATED_OPENCL_1_1_APIS
@@ -17,6 +20,7 @@ _INCLUDES = """
 #define CL_USE_DEPRECATED_OPENCL_2_0_APIS
 #define CL_USE_DEPRECATED_OPENCL_2_1_APIS
 #define CL_USE_DEPRECATED_OPENCL_2_2_APIS
+#include "{_OWN}"
 #include <CL/cl_icd.h>
 """
 

@@ -114,6 +114,14 @@ class OpenCL:
         assert address, f"{name} is not there"
         return ctypes.CFUNCTYPE(*types)(address)
 
+    def checked(self, name: str, types: str, result=ctypes.c_int32) -> Callable:
+        """An extension function that takes what `call` does. types: of each parameter, p, z, b, u or i for
+        pointers and handles, size_t, bit-fields, cl_uint, cl_int."""
+        letters = {"p": ctypes.c_void_p, "z": ctypes.c_uint64, "b": ctypes.c_uint64}
+        letters |= {"u": ctypes.c_uint32, "i": ctypes.c_int32}
+        function = self.extension(name, result, *(letters[letter] for letter in types))
+        return lambda *arguments: function(*map(_argument, arguments))
+
     def make(self, name: str, *arguments) -> int:
         """A handle that must come to be."""
         handle, status = self.call(name, *arguments)

@@ -119,6 +119,15 @@ CL_API_ENTRY cl_int CL_API_CALL clGetDeviceInfo(cl_device_id handle, cl_device_i
     case CL_DEVICE_PARENT_DEVICE:
         object = device->parent;
         return cld_info(&object, sizeof object, param_value_size, param_value, param_value_size_ret);
+    /* "Return the list of root devices device can use device-side synchronization with": the only one, whose
+     * threads need no host for commands to wait for one another. */
+    case CLD_DEVICE_COMMAND_BUFFER_NUM_SYNC_DEVICES: {
+        const cl_uint count = 1;
+        return cld_info(&count, sizeof count, param_value_size, param_value, param_value_size_ret);
+    }
+    case CLD_DEVICE_COMMAND_BUFFER_SYNC_DEVICES:
+        object = cld_root_device();
+        return cld_info(&object, sizeof object, param_value_size, param_value, param_value_size_ret);
     case CL_DEVICE_REFERENCE_COUNT: {
         /* "If the device is a root-level device, a reference count of one is returned." */
         cl_uint count = device->parent ? cld_object_refs(device) : 1;

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "base/log.h"
+#include "graph/graph_run.h"
 #include "object/info.h"
 #include "runtime/callback.h"
 #include "runtime/command.h"
@@ -75,13 +76,16 @@ CL_API_ENTRY cl_int CL_API_CALL clGetEventInfo(cl_event handle, cl_event_info pa
                                                size_t *param_value_size_ret) {
     struct cld_event *event = cld_object_check(handle, CLD_EVENT);
     CLD_REQUIRE(event, CL_INVALID_EVENT, "not an event");
+    static const cl_command_queue none = NULL;
     cl_int status;
     cl_uint count;
     const void *answer;
     size_t size;
     switch (param_name) {
     case CL_EVENT_COMMAND_QUEUE:
-        answer = &event->queue;
+        /* "For events returned by a command-buffer enqueue operation to multiple command-queues, NULL is
+         * returned." */
+        answer = cld_graph_is_of_several(event) ? (const void *)&none : &event->queue;
         size = sizeof(cl_command_queue);
         break;
     case CL_EVENT_CONTEXT:

@@ -151,6 +151,9 @@ clGetPlatformInfo(cl_platform_id platform, cl_platform_info param_name, size_t p
     static const cl_name_version extensions[] = {CLD_PLATFORM_EXTENSIONS_WITH_VERSION};
     static const cl_version version = CLD_PLATFORM_NUMERIC_VERSION;
     static const cl_ulong timer_resolution = 1; /* ns: clGetHostTimer reads CLOCK_MONOTONIC_RAW */
+    static const cl_platform_command_buffer_capabilities_khr command_buffers =
+        CLD_COMMAND_BUFFER_PLATFORM_UNIVERSAL_SYNC | CLD_COMMAND_BUFFER_PLATFORM_REMAP_QUEUES |
+        CLD_COMMAND_BUFFER_PLATFORM_AUTOMATIC_REMAP;
     const char *string = NULL;
     switch (param_name) {
     case CL_PLATFORM_PROFILE:
@@ -175,6 +178,9 @@ clGetPlatformInfo(cl_platform_id platform, cl_platform_info param_name, size_t p
         return cld_info(&version, sizeof version, param_value_size, param_value, param_value_size_ret);
     case CL_PLATFORM_HOST_TIMER_RESOLUTION:
         return cld_info(&timer_resolution, sizeof timer_resolution, param_value_size, param_value,
+                        param_value_size_ret);
+    case CLD_PLATFORM_COMMAND_BUFFER_CAPABILITIES:
+        return cld_info(&command_buffers, sizeof command_buffers, param_value_size, param_value,
                         param_value_size_ret);
     case CL_PLATFORM_EXTENSIONS_WITH_VERSION:
         return cld_info(extensions, sizeof extensions, param_value_size, param_value, param_value_size_ret);

@@ -1,6 +1,7 @@
 /* Read, write, copy and fill of buffers (API specification, 5.2.2 to 5.2.4). */
 #include "base/log.h"
 #include "enqueue/enqueue.h"
+#include "graph/recording.h"
 #include "memory/mem.h"
 #include "runtime/enqueue_check.h"
 
@@ -23,7 +24,7 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueReadBuffer(cl_command_queue command_que
                                                     cl_bool blocking_read, size_t offset, size_t size,
                                                     void *ptr, cl_uint num_events_in_wait_list,
                                                     const cl_event *event_wait_list, cl_event *event) {
-    struct cld_wait wait = {num_events_in_wait_list, event_wait_list, event};
+    struct cld_wait wait = {.count = num_events_in_wait_list, .list = event_wait_list, .event = event};
     return transfer(command_queue, CL_COMMAND_READ_BUFFER, buffer, blocking_read, offset, size, ptr, wait);
 }
 
@@ -31,18 +32,14 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueWriteBuffer(cl_command_queue command_qu
                                                      cl_bool blocking_write, size_t offset, size_t size,
                                                      const void *ptr, cl_uint num_events_in_wait_list,
                                                      const cl_event *event_wait_list, cl_event *event) {
-    struct cld_wait wait = {num_events_in_wait_list, event_wait_list, event};
+    struct cld_wait wait = {.count = num_events_in_wait_list, .list = event_wait_list, .event = event};
     /* Of the host's memory a write reads only. */
     return transfer(command_queue, CL_COMMAND_WRITE_BUFFER, buffer, blocking_write, offset, size,
                     (uint8_t *)(uintptr_t)ptr, wait);
 }
 
-CL_API_ENTRY cl_int CL_API_CALL clEnqueueCopyBuffer(cl_command_queue command_queue, cl_mem source_handle,
-                                                    cl_mem destination_handle, size_t src_offset,
-                                                    size_t dst_offset, size_t size,
-                                                    cl_uint num_events_in_wait_list,
-                                                    const cl_event *event_wait_list, cl_event *event) {
-    struct cld_wait wait = {num_events_in_wait_list, event_wait_list, event};
+static cl_int copy(cl_command_queue command_queue, cl_mem source_handle, cl_mem destination_handle,
+                   size_t src_offset, size_t dst_offset, size_t size, struct cld_wait wait) {
     struct cld_queue *queue;
     struct cld_mem *source, *destination;
     CLD_TRY(cld_check_buffer_copy(command_queue, source_handle, destination_handle, wait, &queue, &source,
@@ -60,11 +57,29 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueCopyBuffer(cl_command_queue command_que
     return cld_enqueue_copy(queue, CL_COMMAND_COPY_BUFFER, source, destination, &region, false, wait);
 }
 
-CL_API_ENTRY cl_int CL_API_CALL clEnqueueFillBuffer(cl_command_queue command_queue, cl_mem handle,
-                                                    const void *pattern, size_t pattern_size, size_t offset,
+CL_API_ENTRY cl_int CL_API_CALL clEnqueueCopyBuffer(cl_command_queue command_queue, cl_mem src_buffer,
+                                                    cl_mem dst_buffer, size_t src_offset, size_t dst_offset,
                                                     size_t size, cl_uint num_events_in_wait_list,
                                                     const cl_event *event_wait_list, cl_event *event) {
-    struct cld_wait wait = {num_events_in_wait_list, event_wait_list, event};
+    struct cld_wait wait = {.count = num_events_in_wait_list, .list = event_wait_list, .event = event};
+    return copy(command_queue, src_buffer, dst_buffer, src_offset, dst_offset, size, wait);
+}
+
+CL_API_ENTRY cl_int CL_API_CALL
+clCommandCopyBufferKHR(cl_command_buffer_khr command_buffer, cl_command_queue command_queue,
+                       const cl_command_properties_khr *properties, cl_mem src_buffer, cl_mem dst_buffer,
+                       size_t src_offset, size_t dst_offset, size_t size,
+                       cl_uint num_sync_points_in_wait_list, const cl_sync_point_khr *sync_point_wait_list,
+                       cl_sync_point_khr *sync_point, cl_mutable_command_khr *mutable_handle) {
+    struct cld_command_recording recording;
+    CLD_TRY(cld_recording_begin(&recording, command_buffer, command_queue, properties,
+                                num_sync_points_in_wait_list, sync_point_wait_list, sync_point,
+                                mutable_handle));
+    return copy(NULL, src_buffer, dst_buffer, src_offset, dst_offset, size, cld_recording_wait(&recording));
+}
+
+static cl_int fill(cl_command_queue command_queue, cl_mem handle, const void *pattern, size_t pattern_size,
+                   size_t offset, size_t size, struct cld_wait wait) {
     struct cld_queue *queue;
     struct cld_mem *buffer;
     CLD_TRY(cld_check_buffer_command(command_queue, handle, wait, &queue, &buffer));
@@ -75,4 +90,25 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueFillBuffer(cl_command_queue command_que
                 "offset or size is no multiple of pattern_size");
     return cld_enqueue_fill(queue, CL_COMMAND_FILL_BUFFER, buffer, buffer->data + offset, size, pattern,
                             pattern_size, wait);
+}
+
+CL_API_ENTRY cl_int CL_API_CALL clEnqueueFillBuffer(cl_command_queue command_queue, cl_mem buffer,
+                                                    const void *pattern, size_t pattern_size, size_t offset,
+                                                    size_t size, cl_uint num_events_in_wait_list,
+                                                    const cl_event *event_wait_list, cl_event *event) {
+    struct cld_wait wait = {.count = num_events_in_wait_list, .list = event_wait_list, .event = event};
+    return fill(command_queue, buffer, pattern, pattern_size, offset, size, wait);
+}
+
+CL_API_ENTRY cl_int CL_API_CALL
+clCommandFillBufferKHR(cl_command_buffer_khr command_buffer, cl_command_queue command_queue,
+                       const cl_command_properties_khr *properties, cl_mem buffer, const void *pattern,
+                       size_t pattern_size, size_t offset, size_t size, cl_uint num_sync_points_in_wait_list,
+                       const cl_sync_point_khr *sync_point_wait_list, cl_sync_point_khr *sync_point,
+                       cl_mutable_command_khr *mutable_handle) {
+    struct cld_command_recording recording;
+    CLD_TRY(cld_recording_begin(&recording, command_buffer, command_queue, properties,
+                                num_sync_points_in_wait_list, sync_point_wait_list, sync_point,
+                                mutable_handle));
+    return fill(NULL, buffer, pattern, pattern_size, offset, size, cld_recording_wait(&recording));
 }

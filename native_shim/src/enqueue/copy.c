@@ -97,8 +97,7 @@ cl_int cld_enqueue_copy(struct cld_queue *queue, cl_command_type type, struct cl
                         const struct cld_copy_region *region, bool blocking, struct cld_wait wait) {
     size_t rows = region->height * region->depth, bytes = region->width * rows;
     struct cld_event *command;
-    if (bytes <= (blocking ? BLOCKING : AT_ONCE) &&
-        cld_immediate_begin(queue, type, wait.count, wait.list, wait.event, &command)) {
+    if (bytes <= (blocking ? BLOCKING : AT_ONCE) && cld_immediate_begin(queue, type, wait, &command)) {
         if (is_linear(region))
             memmove(region->destination, region->source, region->width);
         else
@@ -120,7 +119,7 @@ cl_int cld_enqueue_copy(struct cld_queue *queue, cl_command_type type, struct cl
         cld_command_discard(command);
         return CL_OUT_OF_HOST_MEMORY;
     }
-    return cld_command_enqueue(command, wait.count, wait.list, blocking ? CLD_BLOCKING : 0, wait.event);
+    return cld_command_enqueue(command, wait, blocking ? CLD_BLOCKING : 0);
 }
 
 /* The same for fills; destination: aligned to 16, size: a multiple of 128. */
@@ -174,7 +173,7 @@ cl_int cld_enqueue_fill(struct cld_queue *queue, cl_command_type type, struct cl
     for (size_t at = 0; at < sizeof repeated; at += pattern_size)
         memcpy(repeated + at, pattern, pattern_size);
     struct cld_event *command;
-    if (size <= AT_ONCE && cld_immediate_begin(queue, type, wait.count, wait.list, wait.event, &command)) {
+    if (size <= AT_ONCE && cld_immediate_begin(queue, type, wait, &command)) {
         fill(destination, size, repeated);
         cld_immediate_end(queue, command, wait.event);
         return CL_SUCCESS;
@@ -192,7 +191,7 @@ cl_int cld_enqueue_fill(struct cld_queue *queue, cl_command_type type, struct cl
         cld_command_discard(command);
         return CL_OUT_OF_HOST_MEMORY;
     }
-    return cld_command_enqueue(command, wait.count, wait.list, 0, wait.event);
+    return cld_command_enqueue(command, wait, 0);
 }
 
 /* pattern: 16 bytes. */
@@ -226,7 +225,7 @@ cl_int cld_enqueue_fill_rows(struct cld_queue *queue, cl_command_type type, stru
         memcpy(repeated + at, pattern, pattern_size);
     size_t rows = region->height * region->depth, bytes = region->width * rows;
     struct cld_event *command;
-    if (bytes <= AT_ONCE && cld_immediate_begin(queue, type, wait.count, wait.list, wait.event, &command)) {
+    if (bytes <= AT_ONCE && cld_immediate_begin(queue, type, wait, &command)) {
         fill_rows(region, repeated, 0, rows);
         cld_immediate_end(queue, command, wait.event);
         return CL_SUCCESS;
@@ -242,13 +241,13 @@ cl_int cld_enqueue_fill_rows(struct cld_queue *queue, cl_command_type type, stru
         cld_command_discard(command);
         return CL_OUT_OF_HOST_MEMORY;
     }
-    return cld_command_enqueue(command, wait.count, wait.list, 0, wait.event);
+    return cld_command_enqueue(command, wait, 0);
 }
 
 cl_int cld_enqueue_nothing(struct cld_queue *queue, cl_command_type type, struct cld_mem *const *mems,
                            cl_uint mem_count, bool blocking, struct cld_wait wait) {
     struct cld_event *command;
-    if (cld_immediate_begin(queue, type, wait.count, wait.list, wait.event, &command)) {
+    if (cld_immediate_begin(queue, type, wait, &command)) {
         cld_immediate_end(queue, command, wait.event);
         return CL_SUCCESS;
     }
@@ -260,5 +259,5 @@ cl_int cld_enqueue_nothing(struct cld_queue *queue, cl_command_type type, struct
             cld_command_discard(command);
             return CL_OUT_OF_HOST_MEMORY;
         }
-    return cld_command_enqueue(command, wait.count, wait.list, blocking ? CLD_BLOCKING : 0, wait.event);
+    return cld_command_enqueue(command, wait, blocking ? CLD_BLOCKING : 0);
 }

@@ -4,6 +4,7 @@
 #include "memory/image.h"
 #include "base/log.h"
 #include "enqueue/enqueue.h"
+#include "graph/recording.h"
 #include "memory/mem.h"
 #include "runtime/enqueue_check.h"
 
@@ -95,7 +96,7 @@ struct transfer {
 static cl_int check_host_transfer(struct transfer *transfer, cl_command_queue queue, cl_mem image,
                                   const size_t *origin, const size_t *region, size_t row_pitch,
                                   size_t slice_pitch, const void *ptr, struct cld_wait wait) {
-    CLD_TRY(cld_check_queue(queue, &transfer->queue));
+    CLD_TRY(cld_check_queue(queue, wait, &transfer->queue));
     CLD_TRY(cld_check_image(transfer->queue, image, &transfer->image));
     CLD_TRY(cld_check_wait(transfer->queue, wait));
     CLD_TRY(cld_check_image_region(transfer->image, origin, region, &transfer->inside));
@@ -126,7 +127,7 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueReadImage(cl_command_queue command_queu
                                                    const size_t *region, size_t row_pitch, size_t slice_pitch,
                                                    void *ptr, cl_uint num_events_in_wait_list,
                                                    const cl_event *event_wait_list, cl_event *event) {
-    struct cld_wait wait = {num_events_in_wait_list, event_wait_list, event};
+    struct cld_wait wait = {.count = num_events_in_wait_list, .list = event_wait_list, .event = event};
     struct transfer transfer = {0};
     CLD_TRY(check_host_transfer(&transfer, command_queue, image, origin, region, row_pitch, slice_pitch, ptr,
                                 wait));
@@ -140,7 +141,7 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueWriteImage(cl_command_queue command_que
                                                     size_t input_slice_pitch, const void *ptr,
                                                     cl_uint num_events_in_wait_list,
                                                     const cl_event *event_wait_list, cl_event *event) {
-    struct cld_wait wait = {num_events_in_wait_list, event_wait_list, event};
+    struct cld_wait wait = {.count = num_events_in_wait_list, .list = event_wait_list, .event = event};
     struct transfer transfer = {0};
     CLD_TRY(check_host_transfer(&transfer, command_queue, image, origin, region, input_row_pitch,
                                 input_slice_pitch, ptr, wait));
@@ -148,16 +149,13 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueWriteImage(cl_command_queue command_que
     return enqueue_in(&transfer, CL_COMMAND_WRITE_IMAGE, ptr, blocking_write, wait);
 }
 
-CL_API_ENTRY cl_int CL_API_CALL clEnqueueFillImage(cl_command_queue command_queue, cl_mem handle,
-                                                   const void *fill_color, const size_t *origin,
-                                                   const size_t *region, cl_uint num_events_in_wait_list,
-                                                   const cl_event *event_wait_list, cl_event *event) {
-    struct cld_wait wait = {num_events_in_wait_list, event_wait_list, event};
+static cl_int fill_image(cl_command_queue command_queue, cl_mem handle, const void *fill_color,
+                         const size_t *origin, const size_t *region, struct cld_wait wait) {
     struct cld_queue *queue;
     struct cld_mem *image;
     struct cld_image_rect inside;
     uint8_t pixel[CLD_LARGEST_PIXEL];
-    CLD_TRY(cld_check_queue(command_queue, &queue));
+    CLD_TRY(cld_check_queue(command_queue, wait, &queue));
     CLD_TRY(cld_check_image(queue, handle, &image));
     CLD_TRY(cld_check_wait(queue, wait));
     CLD_REQUIRE(fill_color, CL_INVALID_VALUE, "fill_color is NULL");
@@ -169,16 +167,33 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueFillImage(cl_command_queue command_queu
                                  image->image->desc.element_size, wait);
 }
 
-CL_API_ENTRY cl_int CL_API_CALL clEnqueueCopyImage(cl_command_queue command_queue, cl_mem src_image,
-                                                   cl_mem dst_image, const size_t *src_origin,
-                                                   const size_t *dst_origin, const size_t *region,
-                                                   cl_uint num_events_in_wait_list,
+CL_API_ENTRY cl_int CL_API_CALL clEnqueueFillImage(cl_command_queue command_queue, cl_mem image,
+                                                   const void *fill_color, const size_t *origin,
+                                                   const size_t *region, cl_uint num_events_in_wait_list,
                                                    const cl_event *event_wait_list, cl_event *event) {
-    struct cld_wait wait = {num_events_in_wait_list, event_wait_list, event};
+    struct cld_wait wait = {.count = num_events_in_wait_list, .list = event_wait_list, .event = event};
+    return fill_image(command_queue, image, fill_color, origin, region, wait);
+}
+
+CL_API_ENTRY cl_int CL_API_CALL clCommandFillImageKHR(
+    cl_command_buffer_khr command_buffer, cl_command_queue command_queue,
+    const cl_command_properties_khr *properties, cl_mem image, const void *fill_color, const size_t *origin,
+    const size_t *region, cl_uint num_sync_points_in_wait_list, const cl_sync_point_khr *sync_point_wait_list,
+    cl_sync_point_khr *sync_point, cl_mutable_command_khr *mutable_handle) {
+    struct cld_command_recording recording;
+    CLD_TRY(cld_recording_begin(&recording, command_buffer, command_queue, properties,
+                                num_sync_points_in_wait_list, sync_point_wait_list, sync_point,
+                                mutable_handle));
+    return fill_image(NULL, image, fill_color, origin, region, cld_recording_wait(&recording));
+}
+
+static cl_int copy_image(cl_command_queue command_queue, cl_mem src_image, cl_mem dst_image,
+                         const size_t *src_origin, const size_t *dst_origin, const size_t *region,
+                         struct cld_wait wait) {
     struct cld_queue *queue;
     struct cld_mem *source, *destination;
     struct cld_image_rect from, to;
-    CLD_TRY(cld_check_queue(command_queue, &queue));
+    CLD_TRY(cld_check_queue(command_queue, wait, &queue));
     CLD_TRY(cld_check_image(queue, src_image, &source));
     CLD_TRY(cld_check_image(queue, dst_image, &destination));
     CLD_TRY(cld_check_wait(queue, wait));
@@ -200,12 +215,35 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueCopyImage(cl_command_queue command_queu
     return cld_enqueue_copy(queue, CL_COMMAND_COPY_IMAGE, source, destination, &copy, false, wait);
 }
 
+CL_API_ENTRY cl_int CL_API_CALL clEnqueueCopyImage(cl_command_queue command_queue, cl_mem src_image,
+                                                   cl_mem dst_image, const size_t *src_origin,
+                                                   const size_t *dst_origin, const size_t *region,
+                                                   cl_uint num_events_in_wait_list,
+                                                   const cl_event *event_wait_list, cl_event *event) {
+    struct cld_wait wait = {.count = num_events_in_wait_list, .list = event_wait_list, .event = event};
+    return copy_image(command_queue, src_image, dst_image, src_origin, dst_origin, region, wait);
+}
+
+CL_API_ENTRY cl_int CL_API_CALL
+clCommandCopyImageKHR(cl_command_buffer_khr command_buffer, cl_command_queue command_queue,
+                      const cl_command_properties_khr *properties, cl_mem src_image, cl_mem dst_image,
+                      const size_t *src_origin, const size_t *dst_origin, const size_t *region,
+                      cl_uint num_sync_points_in_wait_list, const cl_sync_point_khr *sync_point_wait_list,
+                      cl_sync_point_khr *sync_point, cl_mutable_command_khr *mutable_handle) {
+    struct cld_command_recording recording;
+    CLD_TRY(cld_recording_begin(&recording, command_buffer, command_queue, properties,
+                                num_sync_points_in_wait_list, sync_point_wait_list, sync_point,
+                                mutable_handle));
+    return copy_image(NULL, src_image, dst_image, src_origin, dst_origin, region,
+                      cld_recording_wait(&recording));
+}
+
 static cl_int check_buffer_transfer(struct transfer *transfer, cl_command_queue queue, cl_mem image,
                                     cl_mem buffer, const size_t *origin, const size_t *region, size_t offset,
                                     struct cld_wait wait) {
     const struct cld_image_rect *inside = &transfer->inside;
     struct cld_rect *rect = &transfer->outside;
-    CLD_TRY(cld_check_queue(queue, &transfer->queue));
+    CLD_TRY(cld_check_queue(queue, wait, &transfer->queue));
     CLD_TRY(cld_check_image(transfer->queue, image, &transfer->image));
     CLD_TRY(cld_check_buffer(transfer->queue, buffer, &transfer->buffer));
     CLD_TRY(cld_check_wait(transfer->queue, wait));
@@ -221,16 +259,45 @@ static cl_int check_buffer_transfer(struct transfer *transfer, cl_command_queue 
     return cld_check_range(transfer->buffer, offset, rect->slice * inside->region[2]);
 }
 
+static cl_int copy_to_buffer(cl_command_queue command_queue, cl_mem src_image, cl_mem dst_buffer,
+                             const size_t *src_origin, const size_t *region, size_t dst_offset,
+                             struct cld_wait wait) {
+    struct transfer transfer;
+    CLD_TRY(check_buffer_transfer(&transfer, command_queue, src_image, dst_buffer, src_origin, region,
+                                  dst_offset, wait));
+    return enqueue_out(&transfer, CL_COMMAND_COPY_IMAGE_TO_BUFFER, transfer.buffer->data, false, wait);
+}
+
 CL_API_ENTRY cl_int CL_API_CALL clEnqueueCopyImageToBuffer(cl_command_queue command_queue, cl_mem src_image,
                                                            cl_mem dst_buffer, const size_t *src_origin,
                                                            const size_t *region, size_t dst_offset,
                                                            cl_uint num_events_in_wait_list,
                                                            const cl_event *event_wait_list, cl_event *event) {
-    struct cld_wait wait = {num_events_in_wait_list, event_wait_list, event};
+    struct cld_wait wait = {.count = num_events_in_wait_list, .list = event_wait_list, .event = event};
+    return copy_to_buffer(command_queue, src_image, dst_buffer, src_origin, region, dst_offset, wait);
+}
+
+CL_API_ENTRY cl_int CL_API_CALL clCommandCopyImageToBufferKHR(
+    cl_command_buffer_khr command_buffer, cl_command_queue command_queue,
+    const cl_command_properties_khr *properties, cl_mem src_image, cl_mem dst_buffer,
+    const size_t *src_origin, const size_t *region, size_t dst_offset, cl_uint num_sync_points_in_wait_list,
+    const cl_sync_point_khr *sync_point_wait_list, cl_sync_point_khr *sync_point,
+    cl_mutable_command_khr *mutable_handle) {
+    struct cld_command_recording recording;
+    CLD_TRY(cld_recording_begin(&recording, command_buffer, command_queue, properties,
+                                num_sync_points_in_wait_list, sync_point_wait_list, sync_point,
+                                mutable_handle));
+    return copy_to_buffer(NULL, src_image, dst_buffer, src_origin, region, dst_offset,
+                          cld_recording_wait(&recording));
+}
+
+static cl_int copy_from_buffer(cl_command_queue command_queue, cl_mem src_buffer, cl_mem dst_image,
+                               size_t src_offset, const size_t *dst_origin, const size_t *region,
+                               struct cld_wait wait) {
     struct transfer transfer;
-    CLD_TRY(check_buffer_transfer(&transfer, command_queue, src_image, dst_buffer, src_origin, region,
-                                  dst_offset, wait));
-    return enqueue_out(&transfer, CL_COMMAND_COPY_IMAGE_TO_BUFFER, transfer.buffer->data, false, wait);
+    CLD_TRY(check_buffer_transfer(&transfer, command_queue, dst_image, src_buffer, dst_origin, region,
+                                  src_offset, wait));
+    return enqueue_in(&transfer, CL_COMMAND_COPY_BUFFER_TO_IMAGE, transfer.buffer->data, false, wait);
 }
 
 CL_API_ENTRY cl_int CL_API_CALL clEnqueueCopyBufferToImage(cl_command_queue command_queue, cl_mem src_buffer,
@@ -238,9 +305,20 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueCopyBufferToImage(cl_command_queue comm
                                                            const size_t *dst_origin, const size_t *region,
                                                            cl_uint num_events_in_wait_list,
                                                            const cl_event *event_wait_list, cl_event *event) {
-    struct cld_wait wait = {num_events_in_wait_list, event_wait_list, event};
-    struct transfer transfer;
-    CLD_TRY(check_buffer_transfer(&transfer, command_queue, dst_image, src_buffer, dst_origin, region,
-                                  src_offset, wait));
-    return enqueue_in(&transfer, CL_COMMAND_COPY_BUFFER_TO_IMAGE, transfer.buffer->data, false, wait);
+    struct cld_wait wait = {.count = num_events_in_wait_list, .list = event_wait_list, .event = event};
+    return copy_from_buffer(command_queue, src_buffer, dst_image, src_offset, dst_origin, region, wait);
+}
+
+CL_API_ENTRY cl_int CL_API_CALL clCommandCopyBufferToImageKHR(
+    cl_command_buffer_khr command_buffer, cl_command_queue command_queue,
+    const cl_command_properties_khr *properties, cl_mem src_buffer, cl_mem dst_image, size_t src_offset,
+    const size_t *dst_origin, const size_t *region, cl_uint num_sync_points_in_wait_list,
+    const cl_sync_point_khr *sync_point_wait_list, cl_sync_point_khr *sync_point,
+    cl_mutable_command_khr *mutable_handle) {
+    struct cld_command_recording recording;
+    CLD_TRY(cld_recording_begin(&recording, command_buffer, command_queue, properties,
+                                num_sync_points_in_wait_list, sync_point_wait_list, sync_point,
+                                mutable_handle));
+    return copy_from_buffer(NULL, src_buffer, dst_image, src_offset, dst_origin, region,
+                            cld_recording_wait(&recording));
 }

@@ -138,7 +138,7 @@ CL_API_ENTRY void *CL_API_CALL clEnqueueMapBuffer(cl_command_queue command_queue
                                                   size_t size, cl_uint num_events_in_wait_list,
                                                   const cl_event *event_wait_list, cl_event *event,
                                                   cl_int *errcode_ret) {
-    struct cld_wait wait = {num_events_in_wait_list, event_wait_list, event};
+    struct cld_wait wait = {.count = num_events_in_wait_list, .list = event_wait_list, .event = event};
     void *pointer = NULL;
     cl_int status = map_buffer(command_queue, handle, blocking_map, map_flags, offset, size, wait, &pointer);
     if (errcode_ret)
@@ -152,7 +152,7 @@ static cl_int map_image(cl_command_queue command_queue, cl_mem handle, cl_bool b
     struct cld_queue *queue;
     struct cld_mem *image;
     struct cld_image_rect inside;
-    CLD_TRY(cld_check_queue(command_queue, &queue));
+    CLD_TRY(cld_check_queue(command_queue, wait, &queue));
     CLD_TRY(cld_check_image(queue, handle, &image));
     CLD_TRY(cld_check_wait(queue, wait));
     CLD_TRY(cld_check_map_flags(map_flags));
@@ -173,7 +173,7 @@ CL_API_ENTRY void *CL_API_CALL clEnqueueMapImage(
     cl_command_queue command_queue, cl_mem image, cl_bool blocking_map, cl_map_flags map_flags,
     const size_t *origin, const size_t *region, size_t *image_row_pitch, size_t *image_slice_pitch,
     cl_uint num_events_in_wait_list, const cl_event *event_wait_list, cl_event *event, cl_int *errcode_ret) {
-    struct cld_wait wait = {num_events_in_wait_list, event_wait_list, event};
+    struct cld_wait wait = {.count = num_events_in_wait_list, .list = event_wait_list, .event = event};
     void *pointer = NULL;
     cl_int status = map_image(command_queue, image, blocking_map, map_flags, origin, region, image_row_pitch,
                               image_slice_pitch, wait, &pointer);
@@ -185,10 +185,10 @@ CL_API_ENTRY void *CL_API_CALL clEnqueueMapImage(
 CL_API_ENTRY cl_int CL_API_CALL clEnqueueUnmapMemObject(cl_command_queue command_queue, cl_mem handle,
                                                         void *mapped_ptr, cl_uint num_events_in_wait_list,
                                                         const cl_event *event_wait_list, cl_event *event) {
-    struct cld_wait wait = {num_events_in_wait_list, event_wait_list, event};
+    struct cld_wait wait = {.count = num_events_in_wait_list, .list = event_wait_list, .event = event};
     struct cld_queue *queue;
     struct cld_mem *mem;
-    CLD_TRY(cld_check_queue(command_queue, &queue));
+    CLD_TRY(cld_check_queue(command_queue, wait, &queue));
     CLD_TRY(cld_check_mem(queue, handle, &mem));
     CLD_TRY(cld_check_wait(queue, wait));
     /* "CL_INVALID_VALUE if mapped_ptr is not a valid pointer returned by clEnqueueMapBuffer or
@@ -201,7 +201,7 @@ static cl_int migrate(cl_command_queue command_queue, cl_uint num_mem_objects, c
                       cl_mem_migration_flags flags, struct cld_wait wait) {
     struct cld_queue *queue;
     struct cld_mem *mem;
-    CLD_TRY(cld_check_queue(command_queue, &queue));
+    CLD_TRY(cld_check_queue(command_queue, wait, &queue));
     CLD_TRY(cld_check_wait(queue, wait));
     CLD_REQUIRE(num_mem_objects && mem_objects, CL_INVALID_VALUE, "no memory objects");
     for (cl_uint i = 0; i < num_mem_objects; i++)
@@ -218,6 +218,6 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueMigrateMemObjects(cl_command_queue comm
                                                            cl_mem_migration_flags flags,
                                                            cl_uint num_events_in_wait_list,
                                                            const cl_event *event_wait_list, cl_event *event) {
-    struct cld_wait wait = {num_events_in_wait_list, event_wait_list, event};
+    struct cld_wait wait = {.count = num_events_in_wait_list, .list = event_wait_list, .event = event};
     return migrate(command_queue, num_mem_objects, mem_objects, flags, wait);
 }

@@ -1,6 +1,7 @@
 /* Rectangles of buffers (API specification, 5.2.2 and 5.2.3). */
 #include "base/log.h"
 #include "enqueue/enqueue.h"
+#include "graph/recording.h"
 #include "memory/mem.h"
 #include "runtime/enqueue_check.h"
 
@@ -69,7 +70,7 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueReadBufferRect(cl_command_queue command
                                                         size_t host_row_pitch, size_t host_slice_pitch,
                                                         void *ptr, cl_uint num_events_in_wait_list,
                                                         const cl_event *event_wait_list, cl_event *event) {
-    struct cld_wait wait = {num_events_in_wait_list, event_wait_list, event};
+    struct cld_wait wait = {.count = num_events_in_wait_list, .list = event_wait_list, .event = event};
     return transfer(command_queue, CL_COMMAND_READ_BUFFER_RECT, buffer, blocking_read, buffer_origin,
                     host_origin, region, buffer_row_pitch, buffer_slice_pitch, host_row_pitch,
                     host_slice_pitch, ptr, wait);
@@ -82,21 +83,17 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueWriteBufferRect(cl_command_queue comman
                                                          size_t host_row_pitch, size_t host_slice_pitch,
                                                          const void *ptr, cl_uint num_events_in_wait_list,
                                                          const cl_event *event_wait_list, cl_event *event) {
-    struct cld_wait wait = {num_events_in_wait_list, event_wait_list, event};
+    struct cld_wait wait = {.count = num_events_in_wait_list, .list = event_wait_list, .event = event};
     /* Of the host's rectangle a write reads only. */
     return transfer(command_queue, CL_COMMAND_WRITE_BUFFER_RECT, buffer, blocking_write, buffer_origin,
                     host_origin, region, buffer_row_pitch, buffer_slice_pitch, host_row_pitch,
                     host_slice_pitch, (uint8_t *)(uintptr_t)ptr, wait);
 }
 
-CL_API_ENTRY cl_int CL_API_CALL clEnqueueCopyBufferRect(cl_command_queue command_queue, cl_mem source_handle,
-                                                        cl_mem destination_handle, const size_t *src_origin,
-                                                        const size_t *dst_origin, const size_t *region,
-                                                        size_t src_row_pitch, size_t src_slice_pitch,
-                                                        size_t dst_row_pitch, size_t dst_slice_pitch,
-                                                        cl_uint num_events_in_wait_list,
-                                                        const cl_event *event_wait_list, cl_event *event) {
-    struct cld_wait wait = {num_events_in_wait_list, event_wait_list, event};
+static cl_int copy_rect(cl_command_queue command_queue, cl_mem source_handle, cl_mem destination_handle,
+                        const size_t *src_origin, const size_t *dst_origin, const size_t *region,
+                        size_t src_row_pitch, size_t src_slice_pitch, size_t dst_row_pitch,
+                        size_t dst_slice_pitch, struct cld_wait wait) {
     struct cld_queue *queue;
     struct cld_mem *source, *destination;
     struct cld_rect from, to;
@@ -117,4 +114,31 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueCopyBufferRect(cl_command_queue command
                 CL_MEM_COPY_OVERLAP, "source and destination overlap");
     struct cld_copy_region copy = cld_rectangle(destination->data, &to, source->data, &from, region);
     return cld_enqueue_copy(queue, CL_COMMAND_COPY_BUFFER_RECT, source, destination, &copy, false, wait);
+}
+
+CL_API_ENTRY cl_int CL_API_CALL clEnqueueCopyBufferRect(cl_command_queue command_queue, cl_mem src_buffer,
+                                                        cl_mem dst_buffer, const size_t *src_origin,
+                                                        const size_t *dst_origin, const size_t *region,
+                                                        size_t src_row_pitch, size_t src_slice_pitch,
+                                                        size_t dst_row_pitch, size_t dst_slice_pitch,
+                                                        cl_uint num_events_in_wait_list,
+                                                        const cl_event *event_wait_list, cl_event *event) {
+    struct cld_wait wait = {.count = num_events_in_wait_list, .list = event_wait_list, .event = event};
+    return copy_rect(command_queue, src_buffer, dst_buffer, src_origin, dst_origin, region, src_row_pitch,
+                     src_slice_pitch, dst_row_pitch, dst_slice_pitch, wait);
+}
+
+CL_API_ENTRY cl_int CL_API_CALL clCommandCopyBufferRectKHR(
+    cl_command_buffer_khr command_buffer, cl_command_queue command_queue,
+    const cl_command_properties_khr *properties, cl_mem src_buffer, cl_mem dst_buffer,
+    const size_t *src_origin, const size_t *dst_origin, const size_t *region, size_t src_row_pitch,
+    size_t src_slice_pitch, size_t dst_row_pitch, size_t dst_slice_pitch,
+    cl_uint num_sync_points_in_wait_list, const cl_sync_point_khr *sync_point_wait_list,
+    cl_sync_point_khr *sync_point, cl_mutable_command_khr *mutable_handle) {
+    struct cld_command_recording recording;
+    CLD_TRY(cld_recording_begin(&recording, command_buffer, command_queue, properties,
+                                num_sync_points_in_wait_list, sync_point_wait_list, sync_point,
+                                mutable_handle));
+    return copy_rect(NULL, src_buffer, dst_buffer, src_origin, dst_origin, region, src_row_pitch,
+                     src_slice_pitch, dst_row_pitch, dst_slice_pitch, cld_recording_wait(&recording));
 }

@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "enqueue/enqueue.h"
+#include "graph/recording.h"
 #include "memory/svm.h"
 #include "runtime/callback.h"
 #include "runtime/enqueue_check.h"
@@ -32,7 +33,7 @@ static const struct cld_operation free_operation = {.run = run_free, .end = end_
 
 /* What every entry point here begins with. */
 static cl_int begin(cl_command_queue command_queue, struct cld_wait wait, struct cld_queue **queue) {
-    CLD_TRY(cld_check_queue(command_queue, queue));
+    CLD_TRY(cld_check_queue(command_queue, wait, queue));
     return cld_check_wait(*queue, wait);
 }
 
@@ -40,7 +41,7 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueSVMFree(
     cl_command_queue command_queue, cl_uint num_svm_pointers, void *svm_pointers[],
     void(CL_CALLBACK *pfn_free_func)(cl_command_queue, cl_uint, void *[], void *), void *user_data,
     cl_uint num_events_in_wait_list, const cl_event *event_wait_list, cl_event *event) {
-    struct cld_wait wait = {num_events_in_wait_list, event_wait_list, event};
+    struct cld_wait wait = {.count = num_events_in_wait_list, .list = event_wait_list, .event = event};
     struct cld_queue *queue;
     CLD_TRY(begin(command_queue, wait, &queue));
     CLD_REQUIRE(!num_svm_pointers == !svm_pointers, CL_INVALID_VALUE,
@@ -56,7 +57,7 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueSVMFree(
     CLD_REQUIRE(command->svm_free.pointers, CL_OUT_OF_HOST_MEMORY, "no memory");
     if (num_svm_pointers)
         memcpy(command->svm_free.pointers, svm_pointers, num_svm_pointers * sizeof(void *));
-    return cld_command_enqueue(command, wait.count, wait.list, 0, event);
+    return cld_command_enqueue(command, wait, 0);
 }
 
 static cl_int copy(cl_command_queue command_queue, cl_command_type type, cl_bool blocking_copy, void *dst_ptr,
@@ -75,15 +76,27 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueSVMMemcpy(cl_command_queue command_queu
                                                    void *dst_ptr, const void *src_ptr, size_t size,
                                                    cl_uint num_events_in_wait_list,
                                                    const cl_event *event_wait_list, cl_event *event) {
-    struct cld_wait wait = {num_events_in_wait_list, event_wait_list, event};
+    struct cld_wait wait = {.count = num_events_in_wait_list, .list = event_wait_list, .event = event};
     return copy(command_queue, CL_COMMAND_SVM_MEMCPY, blocking_copy, dst_ptr, src_ptr, size, wait);
+}
+
+CL_API_ENTRY cl_int CL_API_CALL clCommandSVMMemcpyKHR(
+    cl_command_buffer_khr command_buffer, cl_command_queue command_queue,
+    const cl_command_properties_khr *properties, void *dst_ptr, const void *src_ptr, size_t size,
+    cl_uint num_sync_points_in_wait_list, const cl_sync_point_khr *sync_point_wait_list,
+    cl_sync_point_khr *sync_point, cl_mutable_command_khr *mutable_handle) {
+    struct cld_command_recording recording;
+    CLD_TRY(cld_recording_begin(&recording, command_buffer, command_queue, properties,
+                                num_sync_points_in_wait_list, sync_point_wait_list, sync_point,
+                                mutable_handle));
+    return copy(NULL, CL_COMMAND_SVM_MEMCPY, false, dst_ptr, src_ptr, size, cld_recording_wait(&recording));
 }
 
 CL_API_ENTRY cl_int CL_API_CALL clEnqueueMemcpyINTEL(cl_command_queue command_queue, cl_bool blocking,
                                                      void *dst_ptr, const void *src_ptr, size_t size,
                                                      cl_uint num_events_in_wait_list,
                                                      const cl_event *event_wait_list, cl_event *event) {
-    struct cld_wait wait = {num_events_in_wait_list, event_wait_list, event};
+    struct cld_wait wait = {.count = num_events_in_wait_list, .list = event_wait_list, .event = event};
     return copy(command_queue, CL_COMMAND_MEMCPY_INTEL, blocking, dst_ptr, src_ptr, size, wait);
 }
 
@@ -104,15 +117,28 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueSVMMemFill(cl_command_queue command_que
                                                     const void *pattern, size_t pattern_size, size_t size,
                                                     cl_uint num_events_in_wait_list,
                                                     const cl_event *event_wait_list, cl_event *event) {
-    struct cld_wait wait = {num_events_in_wait_list, event_wait_list, event};
+    struct cld_wait wait = {.count = num_events_in_wait_list, .list = event_wait_list, .event = event};
     return fill(command_queue, CL_COMMAND_SVM_MEMFILL, svm_ptr, pattern, pattern_size, size, wait);
+}
+
+CL_API_ENTRY cl_int CL_API_CALL clCommandSVMMemFillKHR(
+    cl_command_buffer_khr command_buffer, cl_command_queue command_queue,
+    const cl_command_properties_khr *properties, void *svm_ptr, const void *pattern, size_t pattern_size,
+    size_t size, cl_uint num_sync_points_in_wait_list, const cl_sync_point_khr *sync_point_wait_list,
+    cl_sync_point_khr *sync_point, cl_mutable_command_khr *mutable_handle) {
+    struct cld_command_recording recording;
+    CLD_TRY(cld_recording_begin(&recording, command_buffer, command_queue, properties,
+                                num_sync_points_in_wait_list, sync_point_wait_list, sync_point,
+                                mutable_handle));
+    return fill(NULL, CL_COMMAND_SVM_MEMFILL, svm_ptr, pattern, pattern_size, size,
+                cld_recording_wait(&recording));
 }
 
 CL_API_ENTRY cl_int CL_API_CALL clEnqueueMemFillINTEL(cl_command_queue command_queue, void *dst_ptr,
                                                       const void *pattern, size_t pattern_size, size_t size,
                                                       cl_uint num_events_in_wait_list,
                                                       const cl_event *event_wait_list, cl_event *event) {
-    struct cld_wait wait = {num_events_in_wait_list, event_wait_list, event};
+    struct cld_wait wait = {.count = num_events_in_wait_list, .list = event_wait_list, .event = event};
     return fill(command_queue, CL_COMMAND_MEMFILL_INTEL, dst_ptr, pattern, pattern_size, size, wait);
 }
 
@@ -130,14 +156,14 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueSVMMap(cl_command_queue command_queue, 
                                                 cl_map_flags flags, void *svm_ptr, size_t size,
                                                 cl_uint num_events_in_wait_list,
                                                 const cl_event *event_wait_list, cl_event *event) {
-    struct cld_wait wait = {num_events_in_wait_list, event_wait_list, event};
+    struct cld_wait wait = {.count = num_events_in_wait_list, .list = event_wait_list, .event = event};
     return map(command_queue, CL_COMMAND_SVM_MAP, svm_ptr && size, blocking_map, flags, wait);
 }
 
 CL_API_ENTRY cl_int CL_API_CALL clEnqueueSVMUnmap(cl_command_queue command_queue, void *svm_ptr,
                                                   cl_uint num_events_in_wait_list,
                                                   const cl_event *event_wait_list, cl_event *event) {
-    struct cld_wait wait = {num_events_in_wait_list, event_wait_list, event};
+    struct cld_wait wait = {.count = num_events_in_wait_list, .list = event_wait_list, .event = event};
     return map(command_queue, CL_COMMAND_SVM_UNMAP, svm_ptr, false, 0, wait);
 }
 
@@ -146,7 +172,7 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueSVMMigrateMem(cl_command_queue command_
                                                        const size_t *sizes, cl_mem_migration_flags flags,
                                                        cl_uint num_events_in_wait_list,
                                                        const cl_event *event_wait_list, cl_event *event) {
-    struct cld_wait wait = {num_events_in_wait_list, event_wait_list, event};
+    struct cld_wait wait = {.count = num_events_in_wait_list, .list = event_wait_list, .event = event};
     struct cld_queue *queue;
     CLD_TRY(begin(command_queue, wait, &queue));
     CLD_REQUIRE(num_svm_pointers && svm_pointers, CL_INVALID_VALUE, "no pointers");
@@ -167,7 +193,7 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueMigrateMemINTEL(cl_command_queue comman
                                                          cl_uint num_events_in_wait_list,
                                                          const cl_event *event_wait_list, cl_event *event) {
     (void)ptr, (void)size;
-    struct cld_wait wait = {num_events_in_wait_list, event_wait_list, event};
+    struct cld_wait wait = {.count = num_events_in_wait_list, .list = event_wait_list, .event = event};
     struct cld_queue *queue;
     CLD_TRY(begin(command_queue, wait, &queue));
     CLD_TRY(cld_check_migration_flags(flags));
@@ -180,7 +206,7 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueMemAdviseINTEL(cl_command_queue command
                                                         cl_uint num_events_in_wait_list,
                                                         const cl_event *event_wait_list, cl_event *event) {
     (void)ptr, (void)size;
-    struct cld_wait wait = {num_events_in_wait_list, event_wait_list, event};
+    struct cld_wait wait = {.count = num_events_in_wait_list, .list = event_wait_list, .event = event};
     struct cld_queue *queue;
     CLD_TRY(begin(command_queue, wait, &queue));
     CLD_REQUIRE(!advice, CL_INVALID_VALUE, "not an advice");

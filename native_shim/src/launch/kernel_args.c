@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "kernel/kernel.h"
+#include "launch/kernel_command.h"
 #include "memory/image.h"
 #include "memory/mem.h"
 #include "object/objects.h"
@@ -91,10 +92,8 @@ static cl_int set_image(struct cld_kernel *kernel, cl_uint index, size_t arg_siz
     return CL_SUCCESS;
 }
 
-CL_API_ENTRY cl_int CL_API_CALL clSetKernelArg(cl_kernel handle, cl_uint arg_index, size_t arg_size,
-                                               const void *arg_value) {
-    struct cld_kernel *kernel = cld_object_check(handle, CLD_KERNEL);
-    CLD_REQUIRE(kernel, CL_INVALID_KERNEL, "not a kernel");
+cl_int cld_set_kernel_arg(struct cld_kernel *kernel, cl_uint arg_index, size_t arg_size,
+                          const void *arg_value) {
     CLD_REQUIRE(arg_index < kernel->info->arg_count, CL_INVALID_ARG_INDEX, "the kernel has fewer arguments");
     const struct cld_arg_info *arg = &kernel->info->args[arg_index];
     cl_int status;
@@ -127,9 +126,14 @@ CL_API_ENTRY cl_int CL_API_CALL clSetKernelArg(cl_kernel handle, cl_uint arg_ind
     return status;
 }
 
-static cl_int set_address(cl_kernel handle, cl_uint arg_index, const void *arg_value) {
+CL_API_ENTRY cl_int CL_API_CALL clSetKernelArg(cl_kernel handle, cl_uint arg_index, size_t arg_size,
+                                               const void *arg_value) {
     struct cld_kernel *kernel = cld_object_check(handle, CLD_KERNEL);
     CLD_REQUIRE(kernel, CL_INVALID_KERNEL, "not a kernel");
+    return cld_set_kernel_arg(kernel, arg_index, arg_size, arg_value);
+}
+
+cl_int cld_set_kernel_arg_pointer(struct cld_kernel *kernel, cl_uint arg_index, const void *arg_value) {
     CLD_REQUIRE(arg_index < kernel->info->arg_count, CL_INVALID_ARG_INDEX, "the kernel has fewer arguments");
     /* "The SVM pointer can only be used for arguments that are declared to be a pointer to global or constant
      * memory." Any value may be one, because system pointers are. */
@@ -138,6 +142,12 @@ static cl_int set_address(cl_kernel handle, cl_uint arg_index, const void *arg_v
     set_pointer(kernel, arg_index, NULL, arg_value);
     kernel->is_set[arg_index] = 1;
     return CL_SUCCESS;
+}
+
+static cl_int set_address(cl_kernel handle, cl_uint arg_index, const void *arg_value) {
+    struct cld_kernel *kernel = cld_object_check(handle, CLD_KERNEL);
+    CLD_REQUIRE(kernel, CL_INVALID_KERNEL, "not a kernel");
+    return cld_set_kernel_arg_pointer(kernel, arg_index, arg_value);
 }
 
 CL_API_ENTRY cl_int CL_API_CALL clSetKernelArgSVMPointer(cl_kernel kernel, cl_uint arg_index,
@@ -174,10 +184,8 @@ static bool is_pointers(cl_kernel_exec_info param_name) {
            param_name == CL_KERNEL_EXEC_INFO_DEVICE_PTRS_EXT;
 }
 
-CL_API_ENTRY cl_int CL_API_CALL clSetKernelExecInfo(cl_kernel handle, cl_kernel_exec_info param_name,
-                                                    size_t param_value_size, const void *param_value) {
-    struct cld_kernel *kernel = cld_object_check(handle, CLD_KERNEL);
-    CLD_REQUIRE(kernel, CL_INVALID_KERNEL, "not a kernel");
+cl_int cld_set_kernel_exec_info(struct cld_kernel *kernel, cl_kernel_exec_info param_name,
+                                size_t param_value_size, const void *param_value) {
     /* No pointers at all take back those of an earlier call. */
     bool none = is_pointers(param_name) && !param_value_size;
     CLD_REQUIRE(param_value || none, CL_INVALID_VALUE, "param_value is NULL");
@@ -205,4 +213,11 @@ CL_API_ENTRY cl_int CL_API_CALL clSetKernelExecInfo(cl_kernel handle, cl_kernel_
     default:
         CLD_REQUIRE(false, CL_INVALID_VALUE, "param_name is not one of clSetKernelExecInfo");
     }
+}
+
+CL_API_ENTRY cl_int CL_API_CALL clSetKernelExecInfo(cl_kernel handle, cl_kernel_exec_info param_name,
+                                                    size_t param_value_size, const void *param_value) {
+    struct cld_kernel *kernel = cld_object_check(handle, CLD_KERNEL);
+    CLD_REQUIRE(kernel, CL_INVALID_KERNEL, "not a kernel");
+    return cld_set_kernel_exec_info(kernel, param_name, param_value_size, param_value);
 }

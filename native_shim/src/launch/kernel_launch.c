@@ -6,35 +6,19 @@
 
 #include "base/log.h"
 #include "base/thread.h"
-#include "kernel/argument_specialisation.h"
+#include "graph/command_buffer.h"
 #include "kernel/executable.h"
-#include "kernel/kernel.h"
-#include "kernel/variant.h"
 #include "launch/fault.h"
-#include "launch/ndrange.h"
+#include "launch/kernel_command.h"
 #include "launch/privatised_histogram.h"
 #include "loader/printf.h"
-#include "memory/image.h"
-#include "memory/mem.h"
 #include "runtime/enqueue_check.h"
-#include "runtime/worker.h"
-
-/* Every how many launches of a short kernel the time is taken. */
-enum { MEASURE_EVERY = 16, SHORT_TIME = 2000 };
-
-static struct cld_ab_run *trial_of(const struct cld_event *command) {
-    return cld_specialisation_is_of_images(command->kernel.info) ? NULL : command->kernel.trial;
-}
-
-static struct cld_variant_wish *wish_of(const struct cld_event *command) {
-    return cld_specialisation_is_of_images(command->kernel.info) ? command->kernel.wish : NULL;
-}
 
 /* A running mean, in 1/1024 ns per work-item. A thread that the system interrupts takes thousands of times as
  * long: one measurement raises the mean by three quarters at most. Threads may lose each other's updates. */
 static void learn(struct cld_event *command, uint64_t time, uint64_t units) {
     struct cld_kernel_info *info = command->kernel.info;
-    struct cld_ab_run *trial = trial_of(command);
+    struct cld_ab_run *trial = cld_launch_trial(command);
     if (trial) {
         atomic_fetch_add_explicit(&trial->time, time, memory_order_relaxed);
         atomic_fetch_add_explicit(&trial->units, units, memory_order_relaxed);
@@ -48,68 +32,9 @@ static void learn(struct cld_event *command, uint64_t time, uint64_t units) {
     atomic_store_explicit(&info->item_time, (uint64_t)ceil(mean), memory_order_relaxed);
 }
 
-/* Groups that there is something to do for. The first one in a dimension that a kernel never asks for stands
- * for the others, which other cores would write the same memory for. */
-static uint64_t groups_of(const struct cld_kernel_info *info, const struct cld_launch *launch) {
-    uint64_t groups = 1;
-    for (uint32_t i = 0; i + info->repeated_dimensions < 3; i++)
-        groups *= launch->num_groups[i];
-    return groups;
-}
-
-/* Work-items of these. */
-static double items_of(const struct cld_kernel_info *info, const struct cld_launch *launch) {
-    double items = 1;
-    for (uint32_t i = 0; i < 3; i++) {
-        uint64_t local = launch->local_size[i], global = launch->global_size[i];
-        items *= (double)(i + info->repeated_dimensions < 3 || global < local ? global : local);
-    }
-    return items;
-}
-
-/* How long one thread would take, or CLD_TIME_UNKNOWN. */
-static uint64_t time_of(const struct cld_kernel_info *info, const struct cld_launch *launch) {
-    uint64_t item_time = atomic_load_explicit(&info->item_time, memory_order_relaxed);
-    double time = items_of(info, launch) * (double)item_time / 1024;
-    return !item_time ? CLD_TIME_UNKNOWN : time < 1e18 ? (uint64_t)time : (uint64_t)1e18;
-}
-
-/* Raises the scratch memory that a launch needs to that of some code; false if there is an overflow. */
-static bool raise_scratch(uint64_t *size, uint64_t fixed, uint64_t per_item, uint64_t items) {
-    uint64_t needed;
-    if (__builtin_mul_overflow(per_item, items, &needed) || __builtin_add_overflow(needed, fixed, &needed))
-        return false;
-    if (*size < needed)
-        *size = needed;
-    return true;
-}
-
-static bool runs_entry(const struct cld_variant *code) {
-    return !code || code->key.shape == CLD_SHAPE_REST;
-}
-
-/* What a launch runs from now on instead of the entry, or after it. */
-static inline const struct cld_variant *code_of(const struct cld_event *command) {
-    if (cld_variant_is_there(command->kernel.variant))
-        return command->kernel.variant;
-    const struct cld_variant_wish *wish = wish_of(command);
-    return wish ? cld_variant_meanwhile(wish) : NULL;
-}
-
-/* Bytes of scratch memory that a launch needs with some code; false if there is an overflow. */
-static bool find_scratch_size(const struct cld_event *command, const struct cld_variant *code,
-                              uint64_t *size) {
-    const struct cld_kernel_info *info = command->kernel.info;
-    const uint64_t *local = command->kernel.launch.local_size;
-    uint64_t items = local[0] * local[1] * local[2];
-    *size = 0;
-    return (!runs_entry(code) || raise_scratch(size, info->scratch_fixed, info->scratch_per_item, items)) &&
-           (!code || raise_scratch(size, code->scratch_fixed, code->scratch_per_item, items));
-}
-
 static void run_groups(struct cld_event *command, const struct cld_launch *launch,
                        const struct cld_variant *code, struct cld_self *self, uint64_t first, uint64_t last) {
-    if (runs_entry(code))
+    if (cld_runs_entry(code))
         command->kernel.info->entry(launch, command->kernel.args, &self->kernel, first, last);
     if (code)
         code->entry(launch, command->kernel.args, &self->kernel, first, last);
@@ -153,13 +78,15 @@ static void run_pieces(struct cld_event *command, const struct cld_variant *code
 }
 
 static cl_int run_kernel(struct cld_event *command, struct cld_self *self, uint64_t first, uint64_t last) {
-    if (wish_of(command))
-        cld_variant_wish_look(wish_of(command));
-    const struct cld_variant *code = code_of(command);
+    if (cld_launch_wish(command))
+        cld_variant_wish_look(cld_launch_wish(command));
+    const struct cld_variant *code = cld_launch_code(command);
     uint64_t scratch_size;
-    if (!find_scratch_size(command, code, &scratch_size) ||
+    if (!cld_find_scratch_size(command, code, &scratch_size) ||
         !cld_self_arenas(self, command->kernel.local_size, scratch_size))
         return CL_OUT_OF_RESOURCES;
+    if (__builtin_expect(command->kernel.info->uses_printf && !command->kernel.launch.printf_buffer, 0))
+        return CL_OUT_OF_HOST_MEMORY;
     self->kernel.local_memory_size = command->kernel.local_size;
     cld_histogram_enter(command, self);
     struct cld_running *running = cld_fault_enter(self, command);
@@ -180,210 +107,94 @@ enum { AHEAD_TIME = 1000000 };
 static void begin_kernel(struct cld_event *command) {
     struct cld_kernel_info *info = command->kernel.info;
     struct cld_launch *launch = &command->kernel.launch;
+    if (command->is_node) {
+        cld_launch_renew(command);
+        if (info->uses_printf)
+            launch->printf_buffer = cld_printf_new();
+    }
     if (!(info->flags & CLD_KERNEL_READS_AHEAD))
         return;
     int32_t state = atomic_load_explicit(&info->ahead.state, memory_order_relaxed);
-    uint64_t time = time_of(info, launch);
+    uint64_t time = cld_time_of(info, launch);
     if (state == CLD_PREFETCH_OFF)
         launch->ahead_kib = 0;
-    else if (state == CLD_PREFETCH_TRIAL && !trial_of(command) && time != CLD_TIME_UNKNOWN &&
+    else if (state == CLD_PREFETCH_TRIAL && !cld_launch_trial(command) && time != CLD_TIME_UNKNOWN &&
              time >= AHEAD_TIME)
         command->kernel.ahead_piece =
-            cld_prefetch_piece(&info->ahead, (uint64_t)items_of(info, launch), command->total);
+            cld_prefetch_piece(&info->ahead, (uint64_t)cld_items_of(info, launch), command->total);
 }
 
 /* Launches that are compared for another reason stay as they are. */
 static struct cld_alone_run *alone_kernel(struct cld_event *command) {
     struct cld_kernel_info *info = command->kernel.info;
-    if (trial_of(command) || command->kernel.ahead_piece)
+    if (cld_launch_trial(command) || command->kernel.ahead_piece)
         return NULL;
-    return cld_alone_begin(&info->alone, info->name, code_of(command), command->total);
+    return cld_alone_begin(&info->alone, info->name, cld_launch_code(command), command->total);
+}
+
+/* What a launch leaves behind, of a command that may be launched again. */
+static void rest_kernel(struct cld_event *command, cl_int status) {
+    if (command->kernel.ahead_piece)
+        cld_prefetch_conclude(&command->kernel.info->ahead, command->kernel.info->name);
+    if (cld_launch_trial(command))
+        cld_ab_run_end(command->kernel.info->name, command->kernel.trial,
+                       status == CL_COMPLETE ? command->total : 0);
+    cld_variant_wish_drop(cld_launch_wish(command));
+    cld_printf_end(command->kernel.launch.printf_buffer);
+    command->kernel.ahead_piece = 0;
+    command->kernel.trial = NULL;
+    command->kernel.launch.printf_buffer = NULL;
 }
 
 static void end_kernel(struct cld_event *command, cl_int status) {
-    if (command->kernel.ahead_piece)
-        cld_prefetch_conclude(&command->kernel.info->ahead, command->kernel.info->name);
-    if (trial_of(command))
-        cld_ab_run_end(command->kernel.info->name, command->kernel.trial,
-                       status == CL_COMPLETE ? command->total : 0);
-    cld_variant_wish_drop(wish_of(command));
-    cld_printf_end(command->kernel.launch.printf_buffer);
+    rest_kernel(command, status);
     if (command->kernel.args != command->inline_args)
         free(command->kernel.args);
     if (command->kernel.info)
         cld_kernel_info_drop(command->kernel.info);
 }
 
-static const struct cld_operation kernel_operation = {.begin = begin_kernel,
-                                                      .run = run_kernel,
-                                                      .leave = cld_histogram_leave,
-                                                      .end = end_kernel,
-                                                      .learn = learn,
-                                                      .alone = alone_kernel};
-
-/* The argument block as the kernel sees it, but for local arguments; memory objects are held. Sizes and
- * handles were checked when they were set, but nothing keeps a memory object that is the argument of a kernel
- * alive until here. */
-static cl_int snapshot(struct cld_event *command, const struct cld_kernel *kernel) {
-    const struct cld_kernel_info *info = command->kernel.info;
-    uint8_t *args = command->inline_args;
-    if (info->block_size > CLD_INLINE_ARGS) {
+/* A node writes local arguments' places into its arguments, as the code that it runs has them. */
+static bool own_kernel(struct cld_event *node) {
+    const struct cld_event *model = node->node.recorded->model;
+    struct cld_kernel_info *info = model->kernel.info;
+    node->kernel.args = node->inline_args;
+    if (model->kernel.args != model->inline_args) {
         void *memory = NULL;
         if (posix_memalign(&memory, 128, info->block_size))
-            return CL_OUT_OF_HOST_MEMORY;
-        args = memory;
+            return false;
+        memcpy(memory, model->kernel.args, info->block_size);
+        node->kernel.args = memory;
     }
-    command->kernel.args = args;
-    memcpy(args, kernel->block, info->block_size);
-    uint32_t base_align = command->queue->device->base_align;
-    for (uint32_t i = 0; i < info->arg_count; i++) {
-        const struct cld_arg_info *arg = &info->args[i];
-        CLD_REQUIRE(kernel->is_set[i], CL_INVALID_KERNEL_ARGS, "an argument was never set");
-        if (arg->kind == CLD_ARG_GLOBAL && kernel->mems[i]) {
-            struct cld_mem *mem = cld_object_check(kernel->mems[i], CLD_MEM);
-            CLD_REQUIRE(mem, CL_INVALID_KERNEL_ARGS, "an argument was released after it was set");
-            CLD_REQUIRE(!mem->parent || !base_align || mem->offset % base_align == 0,
-                        CL_MISALIGNED_SUB_BUFFER_OFFSET,
-                        "a sub-buffer's offset is not aligned for the device");
-            if (!cld_command_hold_mem(command, mem))
-                return CL_OUT_OF_HOST_MEMORY;
-            memcpy(args + arg->offset, &mem->data, sizeof mem->data);
-        } else if (arg->kind == CLD_ARG_IMAGE) {
-            struct cld_mem *mem = cld_object_check(kernel->mems[i], CLD_MEM);
-            CLD_REQUIRE(mem && mem->image && mem->type == arg->image_type, CL_INVALID_KERNEL_ARGS,
-                        "an argument was released after it was set");
-            if (!cld_command_hold_mem(command, mem))
-                return CL_OUT_OF_HOST_MEMORY;
-            const struct cld_image_desc *desc = &mem->image->desc;
-            memcpy(args + arg->offset, &desc, sizeof desc);
-        }
-    }
-    return CL_SUCCESS;
+    atomic_fetch_add_explicit(&info->holds, 1, memory_order_relaxed);
+    return true;
 }
 
-/* Local arguments are so many bytes apart: cl_driver/codegen/lockstep/lane_constants.py takes vectors of that
- * size. */
-enum { LOCAL_ROOM = 128 };
+static const struct cld_operation operation = {.begin = begin_kernel,
+                                               .run = run_kernel,
+                                               .leave = cld_histogram_leave,
+                                               .end = end_kernel,
+                                               .learn = learn,
+                                               .alone = alone_kernel,
+                                               .own = own_kernel,
+                                               .rest = rest_kernel};
 
-/* Makes local arguments offsets behind the local variables of all code that the launch runs. */
-static cl_int place_local(struct cld_event *command, const struct cld_kernel *kernel) {
-    const struct cld_kernel_info *info = command->kernel.info;
-    const struct cld_variant *code = code_of(command);
-    /* Hot code, that a launch goes over to, needs no more than the kernel's info says. */
-    bool may_change = runs_entry(code) || code != command->kernel.variant || code->key.tier == CLD_TIER_HOT;
-    uint64_t used = may_change ? info->local_static : 0;
-    if (code && used < code->local_static)
-        used = code->local_static;
-    uint64_t local = used; /* with room between arguments */
-    for (uint32_t i = 0; i < info->arg_count; i++) {
-        const struct cld_arg_info *arg = &info->args[i];
-        if (arg->kind != CLD_ARG_LOCAL)
-            continue;
-        uint64_t size, align = arg->align ? arg->align : 1;
-        memcpy(&size, kernel->block + arg->offset, sizeof size);
-        used = (used + align - 1) & ~(align - 1);
-        align = align < LOCAL_ROOM ? LOCAL_ROOM : align;
-        local = (local + align - 1) & ~(align - 1);
-        memcpy(command->kernel.args + arg->offset, &local, sizeof local);
-        CLD_REQUIRE(!__builtin_add_overflow(local, size, &local), CL_OUT_OF_RESOURCES,
-                    "more local memory than there is");
-        used += size;
-    }
-    uint64_t most = command->queue->device->local_memory_size;
-    CLD_REQUIRE((!most || used <= most) && local <= UINT32_MAX, CL_OUT_OF_RESOURCES,
-                "more local memory than the device has");
-    command->kernel.local_size = (uint32_t)local;
-    return CL_SUCCESS;
-}
+const struct cld_launch_kind cld_launch_ndrange = {CL_COMMAND_NDRANGE_KERNEL, &operation};
+const struct cld_launch_kind cld_launch_task = {CL_COMMAND_TASK, &operation};
 
-/* Groups with local memory that run for long read much that others do, too: those above and below the same
- * columns, those beside them the same rows. In panels of this many work-items, caches hold both
- * (python -m tests.bench.throughput --filter matmul_tiled). */
-enum { PANEL_ITEMS = 128, LONG_GROUP = 1000 };
-
-static void choose_panel(struct cld_event *command, uint64_t item_time) {
-    const struct cld_launch *launch = &command->kernel.launch;
-    const uint64_t *local = launch->local_size;
-    uint64_t panel = PANEL_ITEMS / local[0];
-    bool is_long = (double)item_time * (double)(local[0] * local[1] * local[2]) >= 1024.0 * LONG_GROUP;
-    bool suits = command->kernel.local_size && local[1] > 1 && launch->num_groups[1] > 1 && panel > 1 &&
-                 launch->num_groups[0] > panel && command->kernel.info->repeated_dimensions < 2;
-    command->panel = is_long && suits ? (uint8_t)panel : 0;
-}
-
-/* What decides how the command is executed: the number of work-groups, and how long it took last time. */
-static void estimate(struct cld_event *command, struct cld_kernel_info *info) {
-    uint64_t item_time = atomic_load_explicit(&info->item_time, memory_order_relaxed);
-    choose_panel(command, item_time);
-    command->estimate = time_of(info, &command->kernel.launch);
-    const uint64_t later =
-        CLD_KERNEL_TILED | CLD_KERNEL_HAS_MORE | CLD_KERNEL_HAS_LINEAR | CLD_KERNEL_TRIES_ITEMS;
-    if ((info->most_group_items || info->flags & later || info->history) && item_time)
-        atomic_fetch_add_explicit(&info->busy_time, command->estimate, memory_order_relaxed);
-    command->timed = command->estimate >= SHORT_TIME || trial_of(command) ||
-                     atomic_fetch_add_explicit(&info->launches, 1, memory_order_relaxed) % MEASURE_EVERY == 0;
-}
-
-static cl_int launch_kernel(cl_command_queue command_queue, cl_kernel handle, cl_command_type type,
-                            cl_uint work_dim, const size_t *global_work_offset,
-                            const size_t *global_work_size, const size_t *local_work_size,
+static cl_int launch_kernel(cl_command_queue command_queue, cl_kernel handle,
+                            const struct cld_launch_kind *kind, const struct cld_launch_sizes *sizes,
                             struct cld_wait wait) {
     struct cld_queue *queue;
-    CLD_TRY(cld_check_queue(command_queue, &queue));
+    CLD_TRY(cld_check_queue(command_queue, wait, &queue));
     struct cld_kernel *kernel = cld_object_check(handle, CLD_KERNEL);
     CLD_REQUIRE(kernel, CL_INVALID_KERNEL, "not a kernel");
     CLD_REQUIRE(kernel->program->context == queue->context, CL_INVALID_CONTEXT,
                 "the queue and the kernel are of different contexts");
-    struct cld_kernel_info *info = cld_kernel_info_for(kernel, queue->device);
-    CLD_REQUIRE(info, CL_INVALID_PROGRAM_EXECUTABLE, "the program has no executable for the device");
     CLD_TRY(cld_check_wait(queue, wait));
-    struct cld_event *command = cld_command_new(queue, type, &kernel_operation, wait.event);
-    CLD_REQUIRE(command, CL_OUT_OF_HOST_MEMORY, "no memory");
-    atomic_fetch_add_explicit(&info->holds, 1, memory_order_relaxed);
-    command->kernel.info = info;
-    command->kernel.args = command->inline_args;
-    command->kernel.launch.printf_buffer = NULL;
-    command->kernel.variant = NULL;
-    command->kernel.trial = NULL;
-    command->kernel.ahead_piece = 0;
-    command->kernel.is_plain = false;
-    command->panel = 0;
-    bool empty = false;
-    cl_int status = snapshot(command, kernel);
-    if (!status)
-        status = cld_ndrange_check(queue, info, work_dim, global_work_offset, global_work_size,
-                                   local_work_size, &command->kernel.launch, &empty);
-    struct cld_launch *launch = &command->kernel.launch;
-    if (!status && !empty) {
-        if (cld_variant_exchanges(info, launch))
-            cld_ndrange_exchange(launch);
-        else
-            command->kernel.is_plain = (info->flags & CLD_KERNEL_EXCHANGED) != 0;
-        if (info->flags & CLD_KERNEL_FREE_GROUPS)
-            cld_ndrange_regroup(queue, info, launch);
-        status = cld_variant_choose(command, kernel);
-        uint64_t scratch_size;
-        if (!status && !find_scratch_size(command, code_of(command), &scratch_size))
-            status = CL_OUT_OF_RESOURCES;
-        cld_histogram_choose(command, kernel);
-        launch->globals = info->executable ? info->executable->globals : NULL;
-        if (!status && info->uses_printf && !(launch->printf_buffer = cld_printf_new()))
-            status = CL_OUT_OF_HOST_MEMORY;
-    }
-    if (!status)
-        status = place_local(command, kernel);
-    if (status) {
-        cld_command_discard(command);
-        return status;
-    }
-    /* "If global_work_size is NULL, or the value in any passed dimension is 0 then the kernel command will
-     * trivially succeed after its event dependencies are satisfied." */
-    command->total = empty ? 0 : groups_of(info, launch);
-    if (empty)
-        command->estimate = 0;
-    else
-        estimate(command, info);
-    return cld_command_enqueue(command, wait.count, wait.list, 0, wait.event);
+    struct cld_event *command;
+    CLD_TRY(cld_launch_prepare(queue, kernel, kind, sizes, wait.event, NULL, &command));
+    return cld_command_enqueue(command, wait, 0);
 }
 
 CL_API_ENTRY cl_int CL_API_CALL clEnqueueNDRangeKernel(cl_command_queue command_queue, cl_kernel kernel,
@@ -392,9 +203,9 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueNDRangeKernel(cl_command_queue command_
                                                        const size_t *local_work_size,
                                                        cl_uint num_events_in_wait_list,
                                                        const cl_event *event_wait_list, cl_event *event) {
-    struct cld_wait wait = {num_events_in_wait_list, event_wait_list, event};
-    return launch_kernel(command_queue, kernel, CL_COMMAND_NDRANGE_KERNEL, work_dim, global_work_offset,
-                         global_work_size, local_work_size, wait);
+    struct cld_wait wait = {.count = num_events_in_wait_list, .list = event_wait_list, .event = event};
+    const struct cld_launch_sizes sizes = {work_dim, global_work_offset, global_work_size, local_work_size};
+    return launch_kernel(command_queue, kernel, &cld_launch_ndrange, &sizes, wait);
 }
 
 /* "equivalent to calling clEnqueueNDRangeKernel with work_dim set to 1, global_work_offset set to NULL,
@@ -402,7 +213,8 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueNDRangeKernel(cl_command_queue command_
 CL_API_ENTRY cl_int CL_API_CALL clEnqueueTask(cl_command_queue command_queue, cl_kernel kernel,
                                               cl_uint num_events_in_wait_list,
                                               const cl_event *event_wait_list, cl_event *event) {
-    struct cld_wait wait = {num_events_in_wait_list, event_wait_list, event};
+    struct cld_wait wait = {.count = num_events_in_wait_list, .list = event_wait_list, .event = event};
     static const size_t one = 1;
-    return launch_kernel(command_queue, kernel, CL_COMMAND_TASK, 1, NULL, &one, &one, wait);
+    static const struct cld_launch_sizes sizes = {1, NULL, &one, &one};
+    return launch_kernel(command_queue, kernel, &cld_launch_task, &sizes, wait);
 }

@@ -15,7 +15,8 @@
 #define CL_USE_DEPRECATED_OPENCL_2_1_APIS
 #define CL_USE_DEPRECATED_OPENCL_2_2_APIS
 #include <CL/cl.h>
-#include <CL/cl_ext.h>
+
+#include "object/command_buffer_khr.h"
 
 #ifndef cl_ext_buffer_device_address /* headers before 2025 */
 #define CL_MEM_DEVICE_PRIVATE_ADDRESS_EXT 0x5000
@@ -41,6 +42,8 @@ enum cld_kind {
     CLD_PROGRAM,
     CLD_KERNEL,
     CLD_EVENT,
+    CLD_COMMAND_BUFFER,
+    CLD_MUTABLE_COMMAND,
     CLD_KIND_END,
 };
 

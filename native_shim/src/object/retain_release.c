@@ -21,6 +21,7 @@ RETAIN_RELEASE(Sampler, cl_sampler, CLD_SAMPLER, CL_INVALID_SAMPLER)
 RETAIN_RELEASE(Program, cl_program, CLD_PROGRAM, CL_INVALID_PROGRAM)
 RETAIN_RELEASE(Kernel, cl_kernel, CLD_KERNEL, CL_INVALID_KERNEL)
 RETAIN_RELEASE(Event, cl_event, CLD_EVENT, CL_INVALID_EVENT)
+RETAIN_RELEASE(CommandBufferKHR, cl_command_buffer_khr, CLD_COMMAND_BUFFER, CLD_INVALID_COMMAND_BUFFER)
 
 /* "If device is a root-level device [...] the device reference count remains unchanged." */
 CL_API_ENTRY cl_int CL_API_CALL clRetainDevice(cl_device_id handle) {

@@ -40,7 +40,7 @@ struct cld_event *cld_command_new(struct cld_queue *queue, cl_command_type type,
     command->type = type;
     atomic_store_explicit(&command->blockers, 1, memory_order_relaxed);
     atomic_store_explicit(&command->error, 0, memory_order_relaxed);
-    command->barrier = false;
+    command->barrier = command->is_node = false;
     command->profiled = queue->properties & CL_QUEUE_PROFILING_ENABLE;
     command->timed = false;
     atomic_store_explicit(&command->dependents, NULL, memory_order_relaxed);
@@ -194,11 +194,12 @@ static void flush_others(struct cld_queue *queue, cl_uint count, const cl_event 
     }
 }
 
-cl_int cld_command_enqueue(struct cld_event *command, cl_uint wait_count, const cl_event *wait_list,
-                           unsigned flags, cl_event *event) {
+cl_int cld_command_enqueue(struct cld_event *command, struct cld_wait wait, unsigned flags) {
     struct cld_queue *queue = command->queue;
-    if (wait_count)
-        flush_others(queue, wait_count, wait_list);
+    if (__builtin_expect(wait.recording != NULL, 0))
+        return wait.recording->take(wait.recording, command);
+    if (wait.count)
+        flush_others(queue, wait.count, wait.list);
     if (command->profiled)
         command->times[CLD_TIME_QUEUED] = cld_now();
     if (flags & CLD_BLOCKING)
@@ -206,7 +207,7 @@ cl_int cld_command_enqueue(struct cld_event *command, cl_uint wait_count, const 
     cld_object_publish(command, CLD_EVENT);
 
     pthread_mutex_lock(&queue->lock);
-    if (!link_command(command, wait_count, wait_list, flags)) {
+    if (!link_command(command, wait.count, wait.list, flags)) {
         pthread_mutex_unlock(&queue->lock);
         if (flags & CLD_BLOCKING)
             cld_object_drop(command);
@@ -223,8 +224,8 @@ cl_int cld_command_enqueue(struct cld_event *command, cl_uint wait_count, const 
     queue->pending_time += command->estimate < PENDING_TIME ? command->estimate : PENDING_TIME;
     bool enough = queue->pending_count >= PENDING_COMMANDS || queue->pending_time >= PENDING_TIME;
     /* The handle must be in place before a callback or another thread can see the command end. */
-    if (event)
-        *event = (cl_event)command;
+    if (wait.event)
+        *wait.event = (cl_event)command;
     pthread_mutex_unlock(&queue->lock);
 
     if (flags & CLD_BLOCKING) {
@@ -237,13 +238,15 @@ cl_int cld_command_enqueue(struct cld_event *command, cl_uint wait_count, const 
     return CL_SUCCESS;
 }
 
-bool cld_immediate_begin(struct cld_queue *queue, cl_command_type type, cl_uint wait_count,
-                         const cl_event *wait_list, bool with_event, struct cld_event **command) {
+bool cld_immediate_begin(struct cld_queue *queue, cl_command_type type, struct cld_wait wait,
+                         struct cld_event **command) {
     *command = NULL;
-    for (cl_uint i = 0; i < wait_count; i++)
-        if (cld_event_status((struct cld_event *)wait_list[i]) != CL_COMPLETE)
+    if (wait.recording)
+        return false;
+    for (cl_uint i = 0; i < wait.count; i++)
+        if (cld_event_status((struct cld_event *)wait.list[i]) != CL_COMPLETE)
             return false;
-    if (with_event && !(*command = cld_command_new(queue, type, NULL, true)))
+    if (wait.event && !(*command = cld_command_new(queue, type, NULL, true)))
         return false;
     pthread_mutex_lock(&queue->lock);
     if (cld_queue_idle(queue)) {
@@ -322,6 +325,10 @@ static void release_dependents(struct cld_event *event, int32_t status, struct c
 
 void cld_event_complete(struct cld_event *event, int32_t status, struct cld_ready *ready) {
     struct cld_queue *queue = event->queue;
+    if (event->is_node) {
+        event->node.whole->ended(event, status, ready);
+        return;
+    }
     if (queue) {
         let_go(event, status);
         if (__builtin_expect(status < 0, 0) && status != CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST)
@@ -535,16 +542,20 @@ void cld_command_execute(struct cld_event *command, struct cld_self *self, struc
         finish_execution(command, ready);
         return;
     }
-    if (command->profiled)
-        command->times[CLD_TIME_START] = cld_now();
-    atomic_store(&command->status, CL_RUNNING);
-    cld_event_fire(command);
+    if (!command->is_node) {
+        if (command->profiled)
+            command->times[CLD_TIME_START] = cld_now();
+        atomic_store(&command->status, CL_RUNNING);
+        cld_event_fire(command);
+    }
     if (!command->operation || !command->operation->run) {
         finish_execution(command, ready);
         return;
     }
     if (command->operation->begin)
         command->operation->begin(command);
+    if (command->operation->spread && command->operation->spread(command, self, ready))
+        return;
     uint64_t done = 0;
     bool sharable = command->total > 1 && cld_pool_threads(command->queue) > 1;
     bool is_long = command->estimate != CLD_TIME_UNKNOWN && command->estimate >= TINY_TIME;

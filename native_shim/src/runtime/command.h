@@ -15,20 +15,47 @@
 #include "object/objects.h"
 
 struct cld_event_callback;
+struct cld_ready;
 struct cld_event;
 struct cld_work; /* work_stealing.h */
 
 /* What commands hold of folders above. */
-struct cld_mem;          /* memory/mem.h */
-struct cld_kernel_info;  /* kernel/kernel.h */
-struct cld_variant;      /* kernel/variant.h */
-struct cld_variant_wish; /* the same */
-struct cld_ab_run;       /* kernel/ab_trial.h */
+struct cld_mem;            /* memory/mem.h */
+struct cld_kernel_info;    /* kernel/kernel.h */
+struct cld_variant;        /* kernel/variant.h */
+struct cld_variant_wish;   /* the same */
+struct cld_ab_run;         /* kernel/ab_trial.h */
+struct cld_command_buffer; /* graph/command_buffer.h */
+struct cld_graph;          /* the same */
+struct cld_graph_run;      /* graph/graph_run.h */
+struct cld_recorded;       /* graph/command_buffer.h */
 
 /* A dependency, in the dependency's list; the storage is the dependent's. */
 struct cld_edge {
     struct cld_edge *next;
     uintptr_t dependent; /* the command; bit 0: errors are passed on (it was in the wait list) */
+};
+
+/* The last three parameters of every enqueue; or who records the command instead. */
+struct cld_wait {
+    cl_uint count;
+    const cl_event *list;
+    cl_event *event;
+    struct cld_recording *recording; /* NULL: it is enqueued */
+};
+
+/* Of a clCommand* function that has checked its command-buffer (graph/recording.h). */
+struct cld_recording {
+    struct cld_queue *queue;
+    /* Takes the command over, also when it fails. */
+    cl_int (*take)(struct cld_recording *recording, struct cld_event *command);
+};
+
+/* What a node of a graph is a part of: an execution of a command-buffer (graph/graph_run.h). */
+struct cld_whole {
+    /* Called once the node has been executed, or is not to be; then it may be executed again. */
+    void (*ended)(struct cld_event *node, cl_int status, struct cld_ready *ready);
+    bool looks; /* nodes are to look for better code, and to take the time, also if they are short */
 };
 
 struct cld_operation {
@@ -46,6 +73,15 @@ struct cld_operation {
     void (*learn)(struct cld_event *command, uint64_t time, uint64_t units);
     /* What there is to find out about one thread or several (runtime/alone.h), or NULL. May be NULL. */
     struct cld_alone_run *(*alone)(struct cld_event *command);
+    /* True: other commands are executed in its place, of which the last one completes it; those that can
+     * start are in ready or with their pools. False: run() is called. May be NULL. */
+    bool (*spread)(struct cld_event *command, struct cld_self *self, struct cld_ready *ready);
+
+    /* Of commands that may be nodes of a graph. Makes what a node shares with the command that was recorded,
+     * of which it is a copy, its own: then end() is called of both. False: no memory. May be NULL. */
+    bool (*own)(struct cld_event *node);
+    /* Called after each execution of a node, for the next to find it as the first did. May be NULL. */
+    void (*rest)(struct cld_event *node, cl_int status);
 };
 
 enum cld_time {
@@ -80,8 +116,9 @@ struct cld_event {
     cl_command_type type;
     _Atomic int32_t blockers;
     _Atomic int32_t error; /* the status that the command is bound to end with; 0 while all is well */
-    bool barrier;          /* later commands of an out-of-order queue wait for it */
-    bool covers;           /* of an out-of-order queue: waits for all that was enqueued before */
+    bool barrier : 1;      /* later commands of an out-of-order queue wait for it */
+    bool covers : 1;       /* of an out-of-order queue: waits for all that was enqueued before */
+    bool is_node : 1;      /* of a graph; no event then, and no handle */
     bool profiled;
     bool timed;                            /* the operation is to learn from it even if it is short */
     _Atomic(struct cld_edge *) dependents; /* CLD_EDGES_CLOSED when complete */
@@ -91,7 +128,14 @@ struct cld_event {
         struct cld_alone_run *alone; /* while it is executed: malloced, or NULL */
     };
     struct cld_event *newer, *older; /* among the unfinished of an out-of-order queue */
-    struct cld_edge edges[CLD_INLINE_EDGES];
+    union {
+        struct cld_edge edges[CLD_INLINE_EDGES];
+        struct {
+            struct cld_whole *whole;
+            struct cld_recorded *recorded; /* held */
+            uint32_t number;               /* in the order of recording */
+        } node;
+    };
     struct cld_edge *more_edges; /* malloced, instead of edges */
     uint64_t times[CLD_TIME_COUNT];
 
@@ -150,6 +194,13 @@ struct cld_event {
             void **pointers; /* malloced */
             cl_uint count;
         } svm_free;
+        struct {
+            struct cld_command_buffer *buffer; /* held */
+            struct cld_graph *graph;           /* held */
+            struct cld_graph_run *run;         /* while it is executed */
+            struct cld_queue **queues;         /* malloced, held; NULL: the command's alone */
+            uint32_t queue_count;
+        } command_buffer;
     };
 
     _Alignas(128) uint8_t inline_args[CLD_INLINE_ARGS];
@@ -212,10 +263,9 @@ enum cld_enqueue_flags {
     CLD_AFTER_ALL = 2, /* waits for every command enqueued before (only of meaning out of order) */
 };
 
-/* The one funnel. Takes the command over, also when it fails; event gets the handle unless it is NULL, also
- * when a blocking command fails in execution. */
-cl_int cld_command_enqueue(struct cld_event *command, cl_uint wait_count, const cl_event *wait_list,
-                           unsigned flags, cl_event *event);
+/* The one funnel. Takes the command over, also when it fails; wait.event gets the handle unless it is NULL,
+ * also when a blocking command fails in execution. */
+cl_int cld_command_enqueue(struct cld_event *command, struct cld_wait wait, unsigned flags);
 
 /* Frees a command that was never enqueued. */
 void cld_command_discard(struct cld_event *command);
@@ -261,9 +311,9 @@ static inline bool cld_queue_idle(struct cld_queue *queue) {
 }
 
 /* For commands that take no longer than it takes to enqueue them: true if the caller may execute it now, with
- * the queue's lock held, and then calls cld_immediate_end. with_event as in cld_command_new. */
-bool cld_immediate_begin(struct cld_queue *queue, cl_command_type type, cl_uint wait_count,
-                         const cl_event *wait_list, bool with_event, struct cld_event **command);
+ * the queue's lock held, and then calls cld_immediate_end. */
+bool cld_immediate_begin(struct cld_queue *queue, cl_command_type type, struct cld_wait wait,
+                         struct cld_event **command);
 void cld_immediate_end(struct cld_queue *queue, struct cld_event *command, cl_event *event);
 
 #endif

@@ -4,8 +4,8 @@
 #include "base/log.h"
 
 /* "CL_INVALID_COMMAND_QUEUE if command_queue is not a valid host command-queue." */
-cl_int cld_check_queue(cl_command_queue handle, struct cld_queue **queue) {
-    *queue = cld_queue_check(handle);
+cl_int cld_check_queue(cl_command_queue handle, struct cld_wait wait, struct cld_queue **queue) {
+    *queue = wait.recording ? wait.recording->queue : cld_queue_check(handle);
     CLD_REQUIRE(*queue, CL_INVALID_COMMAND_QUEUE, "not a command-queue");
     return CL_SUCCESS;
 }
@@ -15,6 +15,8 @@ cl_int cld_check_queue(cl_command_queue handle, struct cld_queue **queue) {
  * "CL_INVALID_CONTEXT if the context associated with command_queue and events in event_wait_list are not the
  * same." */
 cl_int cld_check_wait(const struct cld_queue *queue, struct cld_wait wait) {
+    if (wait.recording)
+        return CL_SUCCESS;
     CLD_REQUIRE(!wait.count == !wait.list, CL_INVALID_EVENT_WAIT_LIST,
                 "the wait list and its length contradict each other");
     for (cl_uint i = 0; i < wait.count; i++) {

@@ -4,15 +4,8 @@
 
 #include "runtime/command.h"
 
-/* The last three parameters of every enqueue. */
-struct cld_wait {
-    cl_uint count;
-    const cl_event *list;
-    cl_event *event;
-};
-
-/* The queue, and what the wait list says of itself. */
-cl_int cld_check_queue(cl_command_queue handle, struct cld_queue **queue);
+/* The queue, and what the wait list says of itself. Both were looked at before if the command is recorded. */
+cl_int cld_check_queue(cl_command_queue handle, struct cld_wait wait, struct cld_queue **queue);
 cl_int cld_check_wait(const struct cld_queue *queue, struct cld_wait wait);
 
 #endif

@@ -108,6 +108,7 @@ FUNCTIONS = {
 WITHOUT_FUNCTIONS = {
     "cl_ext_buffer_device_address", "cl_ext_cxx_for_opencl", "cl_intel_device_attribute_query",
     "cl_intel_spirv_subgroups", "cl_intel_unified_shared_memory", "cl_khr_byte_addressable_store",
+    "cl_khr_command_buffer", "cl_khr_command_buffer_multi_device", "cl_khr_command_buffer_mutable_dispatch",
     "cl_khr_create_command_queue", "cl_khr_device_uuid", "cl_khr_extended_versioning", "cl_khr_il_program",
     "cl_khr_image2d_from_buffer", "cl_khr_spirv_linkonce_odr",
     "cl_khr_spirv_no_integer_wrap_decoration",
