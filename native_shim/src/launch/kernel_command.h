@@ -40,8 +40,27 @@ static inline const struct cld_variant *cld_launch_code(const struct cld_event *
     return wish ? cld_variant_meanwhile(wish) : NULL;
 }
 
+/* Raises the scratch memory that a launch needs to that of some code; false if there is an overflow. */
+static inline bool cld_raise_scratch(uint64_t *size, uint64_t fixed, uint64_t per_item, uint64_t items) {
+    uint64_t needed;
+    if (__builtin_mul_overflow(per_item, items, &needed) || __builtin_add_overflow(needed, fixed, &needed))
+        return false;
+    if (*size < needed)
+        *size = needed;
+    return true;
+}
+
 /* Bytes of scratch memory that a launch needs with some code; false if there is an overflow. */
-bool cld_find_scratch_size(const struct cld_event *command, const struct cld_variant *code, uint64_t *size);
+static inline bool cld_find_scratch_size(const struct cld_event *command, const struct cld_variant *code,
+                                         uint64_t *size) {
+    const struct cld_kernel_info *info = command->kernel.info;
+    const uint64_t *local = command->kernel.launch.local_size;
+    uint64_t items = local[0] * local[1] * local[2];
+    *size = 0;
+    return (!cld_runs_entry(code) ||
+            cld_raise_scratch(size, info->scratch_fixed, info->scratch_per_item, items)) &&
+           (!code || cld_raise_scratch(size, code->scratch_fixed, code->scratch_per_item, items));
+}
 
 /* Work-items of a launch that there is something to do for. */
 double cld_items_of(const struct cld_kernel_info *info, const struct cld_launch *launch);

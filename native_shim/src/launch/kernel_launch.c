@@ -182,9 +182,9 @@ static const struct cld_operation operation = {.begin = begin_kernel,
 const struct cld_launch_kind cld_launch_ndrange = {CL_COMMAND_NDRANGE_KERNEL, &operation};
 const struct cld_launch_kind cld_launch_task = {CL_COMMAND_TASK, &operation};
 
-static cl_int launch_kernel(cl_command_queue command_queue, cl_kernel handle,
-                            const struct cld_launch_kind *kind, const struct cld_launch_sizes *sizes,
-                            struct cld_wait wait) {
+static inline cl_int launch_kernel(cl_command_queue command_queue, cl_kernel handle,
+                                   const struct cld_launch_kind *kind, const struct cld_launch_sizes *sizes,
+                                   struct cld_wait wait) {
     struct cld_queue *queue;
     CLD_TRY(cld_check_queue(command_queue, wait, &queue));
     struct cld_kernel *kernel = cld_object_check(handle, CLD_KERNEL);

@@ -41,26 +41,6 @@ uint64_t cld_time_of(const struct cld_kernel_info *info, const struct cld_launch
     return !item_time ? CLD_TIME_UNKNOWN : time < 1e18 ? (uint64_t)time : (uint64_t)1e18;
 }
 
-/* Raises the scratch memory that a launch needs to that of some code; false if there is an overflow. */
-static bool raise_scratch(uint64_t *size, uint64_t fixed, uint64_t per_item, uint64_t items) {
-    uint64_t needed;
-    if (__builtin_mul_overflow(per_item, items, &needed) || __builtin_add_overflow(needed, fixed, &needed))
-        return false;
-    if (*size < needed)
-        *size = needed;
-    return true;
-}
-
-bool cld_find_scratch_size(const struct cld_event *command, const struct cld_variant *code, uint64_t *size) {
-    const struct cld_kernel_info *info = command->kernel.info;
-    const uint64_t *local = command->kernel.launch.local_size;
-    uint64_t items = local[0] * local[1] * local[2];
-    *size = 0;
-    return (!cld_runs_entry(code) ||
-            raise_scratch(size, info->scratch_fixed, info->scratch_per_item, items)) &&
-           (!code || raise_scratch(size, code->scratch_fixed, code->scratch_per_item, items));
-}
-
 /* The argument block as the kernel sees it, but for local arguments; memory objects are held. Sizes and
  * handles were checked when they were set, but nothing keeps a memory object that is the argument of a kernel
  * alive until here. */
@@ -106,7 +86,8 @@ static cl_int snapshot(struct cld_event *command, const struct cld_kernel *kerne
 enum { LOCAL_ROOM = 128 };
 
 /* Makes local arguments offsets behind the local variables of all code that the launch runs. */
-static cl_int place_local(struct cld_event *command, const struct cld_kernel *kernel) {
+static inline __attribute__((always_inline)) cl_int place_local(struct cld_event *command,
+                                                                const struct cld_kernel *kernel) {
     const struct cld_kernel_info *info = command->kernel.info;
     const struct cld_variant *code = cld_launch_code(command);
     /* Hot code, that a launch goes over to, needs no more than the kernel's info says. */
@@ -154,7 +135,8 @@ static void choose_panel(struct cld_event *command, uint64_t item_time) {
 
 /* What decides how the command is executed: the number of work-groups, and how long it took last time.
  * launches: that it stands for, where not each is looked at. */
-static void estimate(struct cld_event *command, struct cld_kernel_info *info, uint32_t launches) {
+static inline __attribute__((always_inline)) void estimate(struct cld_event *command,
+                                                           struct cld_kernel_info *info, uint32_t launches) {
     uint64_t item_time = atomic_load_explicit(&info->item_time, memory_order_relaxed);
     choose_panel(command, item_time);
     command->estimate = cld_time_of(info, &command->kernel.launch);

@@ -1,5 +1,5 @@
 /* Threads that record, execute, update, remap and release command-buffers, their own and shared ones:
- * command_buffers KIND ROUNDS, where KIND is own, shared, errors or hot. */
+ * command_buffers KIND ROUNDS, where KIND is own, shared, errors, hot or cost. */
 #include "client.h"
 
 #include <pthread.h>
@@ -274,6 +274,42 @@ static void wait_for_hot_code(cl_command_queue queue) {
     OK(clReleaseCommandBufferKHR_(buffer));
 }
 
+static double processor_time(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+/* Prints what a recorded chain of small launches takes of the time that enqueueing each of them takes: the
+ * least of many rounds, both ways in turns. */
+static void compare_costs(cl_command_queue queue) {
+    enum { LAUNCHES = 100, TURNS = 20 };
+    const size_t items = 64;
+    cl_mem data = make_buffer(context, items * sizeof(cl_int));
+    cl_kernel add = kernel_of("add", data, 1);
+    cl_command_buffer_khr buffer = create(1, &queue, 0);
+    for (int i = 0; i < LAUNCHES; i++)
+        OK(clCommandNDRangeKernelKHR_(buffer, NULL, NULL, add, 1, NULL, &items, NULL, 0, NULL, NULL, NULL));
+    OK(clFinalizeCommandBufferKHR_(buffer));
+    double best[2] = {1e9, 1e9};
+    for (int turn = 0; turn < 2 * TURNS; turn++) {
+        double start = processor_time();
+        for (int round = 0; round < rounds; round++) {
+            for (int i = 0; turn % 2 && i < LAUNCHES; i++)
+                OK(clEnqueueNDRangeKernel(queue, add, 1, NULL, &items, NULL, 0, NULL, NULL));
+            if (turn % 2 == 0)
+                OK(clEnqueueCommandBufferKHR_(0, NULL, buffer, 0, NULL, NULL));
+            OK(clFinish(queue));
+        }
+        double time = processor_time() - start;
+        best[turn % 2] = time < best[turn % 2] ? time : best[turn % 2];
+    }
+    printf("%g\n", best[0] / best[1]);
+    OK(clReleaseCommandBufferKHR_(buffer));
+    OK(clReleaseKernel(add));
+    OK(clReleaseMemObject(data));
+}
+
 int main(int argc, char **argv) {
     CHECK(argc == 3);
     rounds = atoi(argv[2]);
@@ -307,6 +343,8 @@ int main(int argc, char **argv) {
     cl_command_queue queue = make_queue(context, device, 0);
     if (!strcmp(argv[1], "hot")) {
         wait_for_hot_code(queue);
+    } else if (!strcmp(argv[1], "cost")) {
+        compare_costs(queue);
     } else {
         share(queue);
         use = !strcmp(argv[1], "own") ? use_own : !strcmp(argv[1], "shared") ? use_shared : use_wrongly;

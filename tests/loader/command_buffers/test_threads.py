@@ -21,3 +21,8 @@ def test_better_code_comes_to_what_was_recorded(run_client, tmp_path):
     environment = {"CL_DRIVER_GROUP_CODE": "background", "CL_DRIVER_DUMP": str(tmp_path)}
     run_client("command_buffers", "hot", 5, env=environment)
     assert {path.name.split(".")[0] for path in tmp_path.rglob("*.group.o")} == {"tree"}
+
+
+@pytest.mark.clock
+def test_what_is_recorded_costs_little(run_client):
+    assert float(run_client("command_buffers", "cost", 100).stdout) <= 0.3
