@@ -5,7 +5,7 @@ exchanges between neighbours does not leave the registers.
 
 Vectors are those that an array consists of, from where it begins. They may hold elements that nobody asked
 for, which are stored as they are: local memory is one thread's. For a vector that reaches beyond the end
-there is room (arguments lie 128 bytes apart, see kernel_prepare.c), or it is not used (variables).
+there is room (arguments lie 128 bytes apart, see kernel_launch.c), or it is not used (variables).
 """
 
 from __future__ import annotations

@@ -7,18 +7,223 @@
 #include "base/log.h"
 #include "base/thread.h"
 #include "graph/command_buffer.h"
+#include "kernel/argument_specialisation.h"
 #include "kernel/executable.h"
+#include "kernel/kernel.h"
+#include "kernel/variant.h"
 #include "launch/fault.h"
 #include "launch/kernel_command.h"
+#include "launch/ndrange.h"
 #include "launch/privatised_histogram.h"
 #include "loader/printf.h"
+#include "memory/image.h"
+#include "memory/mem.h"
 #include "runtime/enqueue_check.h"
+
+/* Every how many launches of a short kernel the time is taken. */
+enum { MEASURE_EVERY = 16, SHORT_TIME = 2000 };
+
+/* Groups that there is something to do for. The first one in a dimension that a kernel never asks for stands
+ * for the others, which other cores would write the same memory for. */
+static uint64_t groups_of(const struct cld_kernel_info *info, const struct cld_launch *launch) {
+    uint64_t groups = 1;
+    for (uint32_t i = 0; i + info->repeated_dimensions < 3; i++)
+        groups *= launch->num_groups[i];
+    return groups;
+}
+
+/* Work-items of these. */
+static double items_of(const struct cld_kernel_info *info, const struct cld_launch *launch) {
+    double items = 1;
+    for (uint32_t i = 0; i < 3; i++) {
+        uint64_t local = launch->local_size[i], global = launch->global_size[i];
+        items *= (double)(i + info->repeated_dimensions < 3 || global < local ? global : local);
+    }
+    return items;
+}
+
+/* How long one thread would take, or CLD_TIME_UNKNOWN. */
+static uint64_t time_of(const struct cld_kernel_info *info, const struct cld_launch *launch) {
+    uint64_t item_time = atomic_load_explicit(&info->item_time, memory_order_relaxed);
+    double time = items_of(info, launch) * (double)item_time / 1024;
+    return !item_time ? CLD_TIME_UNKNOWN : time < 1e18 ? (uint64_t)time : (uint64_t)1e18;
+}
+
+static struct cld_ab_run *trial_of(const struct cld_event *command) {
+    return cld_specialisation_is_of_images(command->kernel.info) ? NULL : command->kernel.trial;
+}
+
+static struct cld_variant_wish *wish_of(const struct cld_event *command) {
+    return cld_specialisation_is_of_images(command->kernel.info) ? command->kernel.wish : NULL;
+}
+
+static bool runs_entry(const struct cld_variant *code) {
+    return !code || code->key.shape == CLD_SHAPE_REST;
+}
+
+/* What a launch runs from now on instead of the entry, or after it. */
+static inline const struct cld_variant *code_of(const struct cld_event *command) {
+    if (cld_variant_is_there(command->kernel.variant))
+        return command->kernel.variant;
+    const struct cld_variant_wish *wish = wish_of(command);
+    return wish ? cld_variant_meanwhile(wish) : NULL;
+}
+
+/* Raises the scratch memory that a launch needs to that of some code; false if there is an overflow. */
+static bool raise_scratch(uint64_t *size, uint64_t fixed, uint64_t per_item, uint64_t items) {
+    uint64_t needed;
+    if (__builtin_mul_overflow(per_item, items, &needed) || __builtin_add_overflow(needed, fixed, &needed))
+        return false;
+    if (*size < needed)
+        *size = needed;
+    return true;
+}
+
+/* Bytes of scratch memory that a launch needs with some code; false if there is an overflow. */
+static bool find_scratch_size(const struct cld_event *command, const struct cld_variant *code,
+                              uint64_t *size) {
+    const struct cld_kernel_info *info = command->kernel.info;
+    const uint64_t *local = command->kernel.launch.local_size;
+    uint64_t items = local[0] * local[1] * local[2];
+    *size = 0;
+    return (!runs_entry(code) || raise_scratch(size, info->scratch_fixed, info->scratch_per_item, items)) &&
+           (!code || raise_scratch(size, code->scratch_fixed, code->scratch_per_item, items));
+}
+
+/* The argument block as the kernel sees it, but for local arguments; memory objects are held. Sizes and
+ * handles were checked when they were set, but nothing keeps a memory object that is the argument of a kernel
+ * alive until here. */
+static cl_int snapshot(struct cld_event *command, const struct cld_kernel *kernel) {
+    const struct cld_kernel_info *info = command->kernel.info;
+    uint8_t *args = command->inline_args;
+    if (info->block_size > CLD_INLINE_ARGS) {
+        void *memory = NULL;
+        if (posix_memalign(&memory, 128, info->block_size))
+            return CL_OUT_OF_HOST_MEMORY;
+        args = memory;
+    }
+    command->kernel.args = args;
+    memcpy(args, kernel->block, info->block_size);
+    uint32_t base_align = command->queue->device->base_align;
+    for (uint32_t i = 0; i < info->arg_count; i++) {
+        const struct cld_arg_info *arg = &info->args[i];
+        CLD_REQUIRE(kernel->is_set[i], CL_INVALID_KERNEL_ARGS, "an argument was never set");
+        if (arg->kind == CLD_ARG_GLOBAL && kernel->mems[i]) {
+            struct cld_mem *mem = cld_object_check(kernel->mems[i], CLD_MEM);
+            CLD_REQUIRE(mem, CL_INVALID_KERNEL_ARGS, "an argument was released after it was set");
+            CLD_REQUIRE(!mem->parent || !base_align || mem->offset % base_align == 0,
+                        CL_MISALIGNED_SUB_BUFFER_OFFSET,
+                        "a sub-buffer's offset is not aligned for the device");
+            if (!cld_command_hold_mem(command, mem))
+                return CL_OUT_OF_HOST_MEMORY;
+            memcpy(args + arg->offset, &mem->data, sizeof mem->data);
+        } else if (arg->kind == CLD_ARG_IMAGE) {
+            struct cld_mem *mem = cld_object_check(kernel->mems[i], CLD_MEM);
+            CLD_REQUIRE(mem && mem->image && mem->type == arg->image_type, CL_INVALID_KERNEL_ARGS,
+                        "an argument was released after it was set");
+            if (!cld_command_hold_mem(command, mem))
+                return CL_OUT_OF_HOST_MEMORY;
+            const struct cld_image_desc *desc = &mem->image->desc;
+            memcpy(args + arg->offset, &desc, sizeof desc);
+        }
+    }
+    return CL_SUCCESS;
+}
+
+/* Local arguments are so many bytes apart: cl_driver/codegen/lockstep/lane_constants.py takes vectors of that
+ * size. */
+enum { LOCAL_ROOM = 128 };
+
+/* Makes local arguments offsets behind the local variables of all code that the launch runs. */
+static cl_int place_local(struct cld_event *command, const struct cld_kernel *kernel) {
+    const struct cld_kernel_info *info = command->kernel.info;
+    const struct cld_variant *code = code_of(command);
+    /* Hot code, that a launch goes over to, needs no more than the kernel's info says. */
+    bool may_change = runs_entry(code) || code != command->kernel.variant || code->key.tier == CLD_TIER_HOT;
+    uint64_t used = may_change ? info->local_static : 0;
+    if (code && used < code->local_static)
+        used = code->local_static;
+    uint64_t local = used; /* with room between arguments */
+    for (uint32_t i = 0; i < info->arg_count; i++) {
+        const struct cld_arg_info *arg = &info->args[i];
+        if (arg->kind != CLD_ARG_LOCAL)
+            continue;
+        uint64_t size, align = arg->align ? arg->align : 1;
+        memcpy(&size, kernel->block + arg->offset, sizeof size);
+        used = (used + align - 1) & ~(align - 1);
+        align = align < LOCAL_ROOM ? LOCAL_ROOM : align;
+        local = (local + align - 1) & ~(align - 1);
+        memcpy(command->kernel.args + arg->offset, &local, sizeof local);
+        CLD_REQUIRE(!__builtin_add_overflow(local, size, &local), CL_OUT_OF_RESOURCES,
+                    "more local memory than there is");
+        used += size;
+    }
+    uint64_t most = command->queue->device->local_memory_size;
+    CLD_REQUIRE((!most || used <= most) && local <= UINT32_MAX, CL_OUT_OF_RESOURCES,
+                "more local memory than the device has");
+    command->kernel.local_size = (uint32_t)local;
+    return CL_SUCCESS;
+}
+
+/* Groups with local memory that run for long read much that others do, too: those above and below the same
+ * columns, those beside them the same rows. In panels of this many work-items, caches hold both
+ * (python -m tests.bench.throughput --filter matmul_tiled). */
+enum { PANEL_ITEMS = 128, LONG_GROUP = 1000 };
+
+static void choose_panel(struct cld_event *command, uint64_t item_time) {
+    const struct cld_launch *launch = &command->kernel.launch;
+    const uint64_t *local = launch->local_size;
+    uint64_t panel = PANEL_ITEMS / local[0];
+    bool is_long = (double)item_time * (double)(local[0] * local[1] * local[2]) >= 1024.0 * LONG_GROUP;
+    bool suits = command->kernel.local_size && local[1] > 1 && launch->num_groups[1] > 1 && panel > 1 &&
+                 launch->num_groups[0] > panel && command->kernel.info->repeated_dimensions < 2;
+    command->panel = is_long && suits ? (uint8_t)panel : 0;
+}
+
+/* What decides how the command is executed: the number of work-groups, and how long it took last time.
+ * launches: that it stands for, where not each is looked at. */
+static void estimate(struct cld_event *command, struct cld_kernel_info *info, uint32_t launches) {
+    uint64_t item_time = atomic_load_explicit(&info->item_time, memory_order_relaxed);
+    choose_panel(command, item_time);
+    command->estimate = time_of(info, &command->kernel.launch);
+    const uint64_t later =
+        CLD_KERNEL_TILED | CLD_KERNEL_HAS_MORE | CLD_KERNEL_HAS_LINEAR | CLD_KERNEL_TRIES_ITEMS;
+    if ((info->most_group_items || info->flags & later || info->history) && item_time)
+        atomic_fetch_add_explicit(&info->busy_time, launches * command->estimate, memory_order_relaxed);
+    command->timed = command->estimate >= SHORT_TIME || trial_of(command) || launches > 1 ||
+                     atomic_fetch_add_explicit(&info->launches, 1, memory_order_relaxed) % MEASURE_EVERY == 0;
+}
+
+/* Of nodes that wait for code for their images' formats each time, of others each time if they are long. */
+static bool looks(const struct cld_event *node) {
+    bool waits = node->kernel.variant && !cld_variant_is_there(node->kernel.variant);
+    return node->node.whole->looks || node->estimate >= SHORT_TIME ||
+           (waits && cld_specialisation_is_of_images(node->kernel.info));
+}
+
+/* Before a node of a graph is executed: looks for better code than the last time. */
+static void renew(struct cld_event *node) {
+    const struct cld_kernel *kernel = &node->node.recorded->launch->kernel;
+    node->timed = false;
+    if (!node->total || !looks(node))
+        return;
+    const struct cld_variant *before = node->kernel.variant;
+    uint64_t scratch_size;
+    bool is_new = !cld_variant_choose(node, kernel) &&
+                  find_scratch_size(node, code_of(node), &scratch_size) &&
+                  (node->kernel.variant == before || !place_local(node, kernel));
+    if (!is_new) {
+        node->kernel.variant = before;
+        place_local(node, kernel);
+    }
+    estimate(node, node->kernel.info, node->estimate >= SHORT_TIME ? 1 : MEASURE_EVERY);
+}
 
 /* A running mean, in 1/1024 ns per work-item. A thread that the system interrupts takes thousands of times as
  * long: one measurement raises the mean by three quarters at most. Threads may lose each other's updates. */
 static void learn(struct cld_event *command, uint64_t time, uint64_t units) {
     struct cld_kernel_info *info = command->kernel.info;
-    struct cld_ab_run *trial = cld_launch_trial(command);
+    struct cld_ab_run *trial = trial_of(command);
     if (trial) {
         atomic_fetch_add_explicit(&trial->time, time, memory_order_relaxed);
         atomic_fetch_add_explicit(&trial->units, units, memory_order_relaxed);
@@ -34,7 +239,7 @@ static void learn(struct cld_event *command, uint64_t time, uint64_t units) {
 
 static void run_groups(struct cld_event *command, const struct cld_launch *launch,
                        const struct cld_variant *code, struct cld_self *self, uint64_t first, uint64_t last) {
-    if (cld_runs_entry(code))
+    if (runs_entry(code))
         command->kernel.info->entry(launch, command->kernel.args, &self->kernel, first, last);
     if (code)
         code->entry(launch, command->kernel.args, &self->kernel, first, last);
@@ -78,11 +283,11 @@ static void run_pieces(struct cld_event *command, const struct cld_variant *code
 }
 
 static cl_int run_kernel(struct cld_event *command, struct cld_self *self, uint64_t first, uint64_t last) {
-    if (cld_launch_wish(command))
-        cld_variant_wish_look(cld_launch_wish(command));
-    const struct cld_variant *code = cld_launch_code(command);
+    if (wish_of(command))
+        cld_variant_wish_look(wish_of(command));
+    const struct cld_variant *code = code_of(command);
     uint64_t scratch_size;
-    if (!cld_find_scratch_size(command, code, &scratch_size) ||
+    if (!find_scratch_size(command, code, &scratch_size) ||
         !cld_self_arenas(self, command->kernel.local_size, scratch_size))
         return CL_OUT_OF_RESOURCES;
     if (__builtin_expect(command->kernel.info->uses_printf && !command->kernel.launch.printf_buffer, 0))
@@ -108,38 +313,38 @@ static void begin_kernel(struct cld_event *command) {
     struct cld_kernel_info *info = command->kernel.info;
     struct cld_launch *launch = &command->kernel.launch;
     if (command->is_node) {
-        cld_launch_renew(command);
+        renew(command);
         if (info->uses_printf)
             launch->printf_buffer = cld_printf_new();
     }
     if (!(info->flags & CLD_KERNEL_READS_AHEAD))
         return;
     int32_t state = atomic_load_explicit(&info->ahead.state, memory_order_relaxed);
-    uint64_t time = cld_time_of(info, launch);
+    uint64_t time = time_of(info, launch);
     if (state == CLD_PREFETCH_OFF)
         launch->ahead_kib = 0;
-    else if (state == CLD_PREFETCH_TRIAL && !cld_launch_trial(command) && time != CLD_TIME_UNKNOWN &&
+    else if (state == CLD_PREFETCH_TRIAL && !trial_of(command) && time != CLD_TIME_UNKNOWN &&
              time >= AHEAD_TIME)
         command->kernel.ahead_piece =
-            cld_prefetch_piece(&info->ahead, (uint64_t)cld_items_of(info, launch), command->total);
+            cld_prefetch_piece(&info->ahead, (uint64_t)items_of(info, launch), command->total);
 }
 
 /* Launches that are compared for another reason stay as they are. */
 static struct cld_alone_run *alone_kernel(struct cld_event *command) {
     struct cld_kernel_info *info = command->kernel.info;
-    if (cld_launch_trial(command) || command->kernel.ahead_piece)
+    if (trial_of(command) || command->kernel.ahead_piece)
         return NULL;
-    return cld_alone_begin(&info->alone, info->name, cld_launch_code(command), command->total);
+    return cld_alone_begin(&info->alone, info->name, code_of(command), command->total);
 }
 
 /* What a launch leaves behind, of a command that may be launched again. */
 static void rest_kernel(struct cld_event *command, cl_int status) {
     if (command->kernel.ahead_piece)
         cld_prefetch_conclude(&command->kernel.info->ahead, command->kernel.info->name);
-    if (cld_launch_trial(command))
+    if (trial_of(command))
         cld_ab_run_end(command->kernel.info->name, command->kernel.trial,
                        status == CL_COMPLETE ? command->total : 0);
-    cld_variant_wish_drop(cld_launch_wish(command));
+    cld_variant_wish_drop(wish_of(command));
     cld_printf_end(command->kernel.launch.printf_buffer);
     command->kernel.ahead_piece = 0;
     command->kernel.trial = NULL;
@@ -170,21 +375,107 @@ static bool own_kernel(struct cld_event *node) {
     return true;
 }
 
-static const struct cld_operation operation = {.begin = begin_kernel,
-                                               .run = run_kernel,
-                                               .leave = cld_histogram_leave,
-                                               .end = end_kernel,
-                                               .learn = learn,
-                                               .alone = alone_kernel,
-                                               .own = own_kernel,
-                                               .rest = rest_kernel};
+static const struct cld_operation kernel_operation = {.begin = begin_kernel,
+                                                      .run = run_kernel,
+                                                      .leave = cld_histogram_leave,
+                                                      .end = end_kernel,
+                                                      .learn = learn,
+                                                      .alone = alone_kernel,
+                                                      .own = own_kernel,
+                                                      .rest = rest_kernel};
 
-const struct cld_launch_kind cld_launch_ndrange = {CL_COMMAND_NDRANGE_KERNEL, &operation};
-const struct cld_launch_kind cld_launch_task = {CL_COMMAND_TASK, &operation};
+static void begin(struct cld_event *command, struct cld_kernel_info *info) {
+    atomic_fetch_add_explicit(&info->holds, 1, memory_order_relaxed);
+    command->kernel.info = info;
+    command->kernel.args = command->inline_args;
+    command->kernel.launch.printf_buffer = NULL;
+    command->kernel.variant = NULL;
+    command->kernel.trial = NULL;
+    command->kernel.ahead_piece = 0;
+    command->kernel.is_plain = false;
+    command->panel = 0;
+}
 
-static inline cl_int launch_kernel(cl_command_queue command_queue, cl_kernel handle,
-                                   const struct cld_launch_kind *kind, const struct cld_launch_sizes *sizes,
-                                   struct cld_wait wait) {
+/* What is run, of a launch whose arguments and sizes are known. */
+static cl_int choose_code(struct cld_event *command, const struct cld_kernel *kernel) {
+    struct cld_kernel_info *info = command->kernel.info;
+    struct cld_launch *launch = &command->kernel.launch;
+    if (cld_variant_exchanges(info, launch))
+        cld_ndrange_exchange(launch);
+    else
+        command->kernel.is_plain = (info->flags & CLD_KERNEL_EXCHANGED) != 0;
+    if (info->flags & CLD_KERNEL_FREE_GROUPS)
+        cld_ndrange_regroup(command->queue, info, launch);
+    cl_int status = cld_variant_choose(command, kernel);
+    uint64_t scratch_size;
+    if (!status && !find_scratch_size(command, code_of(command), &scratch_size))
+        status = CL_OUT_OF_RESOURCES;
+    cld_histogram_choose(command, kernel);
+    launch->globals = info->executable ? info->executable->globals : NULL;
+    if (!status && info->uses_printf && !(launch->printf_buffer = cld_printf_new()))
+        status = CL_OUT_OF_HOST_MEMORY;
+    return status;
+}
+
+static bool all_set(const struct cld_kernel *kernel) {
+    for (uint32_t i = 0; i < kernel->info->arg_count; i++)
+        if (!kernel->is_set[i])
+            return false;
+    return true;
+}
+
+static cl_int fill(struct cld_event *command, const struct cld_kernel *kernel,
+                   const struct cld_launch_sizes *sizes, bool is_complete) {
+    struct cld_kernel_info *info = command->kernel.info;
+    struct cld_launch *launch = &command->kernel.launch;
+    bool empty = false;
+    if (is_complete)
+        CLD_TRY(snapshot(command, kernel));
+    CLD_TRY(cld_ndrange_check(command->queue, info, sizes->work_dim, sizes->offset, sizes->size, sizes->local,
+                              launch, &empty));
+    if (is_complete && !empty)
+        CLD_TRY(choose_code(command, kernel));
+    if (is_complete)
+        CLD_TRY(place_local(command, kernel));
+    /* "If global_work_size is NULL, or the value in any passed dimension is 0 then the kernel command will
+     * trivially succeed after its event dependencies are satisfied." */
+    command->total = empty || !is_complete ? 0 : groups_of(info, launch);
+    if (!command->total)
+        command->estimate = 0;
+    else
+        estimate(command, info, 1);
+    return CL_SUCCESS;
+}
+
+static cl_int prepare(struct cld_queue *queue, struct cld_kernel *kernel, cl_command_type type,
+                      const struct cld_launch_sizes *sizes, bool with_event, bool *is_complete,
+                      struct cld_event **result) {
+    struct cld_kernel_info *info = cld_kernel_info_for(kernel, queue->device);
+    CLD_REQUIRE(info, CL_INVALID_PROGRAM_EXECUTABLE, "the program has no executable for the device");
+    struct cld_event *command = cld_command_new(queue, type, &kernel_operation, with_event);
+    CLD_REQUIRE(command, CL_OUT_OF_HOST_MEMORY, "no memory");
+    begin(command, info);
+    bool is_all = !is_complete || (*is_complete = all_set(kernel));
+    cl_int status = fill(command, kernel, sizes, is_all);
+    if (status)
+        cld_command_discard(command);
+    *result = command;
+    return status;
+}
+
+cl_int cld_launch_prepare(struct cld_queue *queue, struct cld_kernel *kernel,
+                          const struct cld_launch_sizes *sizes, bool *is_complete,
+                          struct cld_event **command) {
+    CLD_TRY(prepare(queue, kernel, CL_COMMAND_NDRANGE_KERNEL, sizes, false, is_complete, command));
+    rest_kernel(*command, CL_OUT_OF_RESOURCES);
+    return CL_SUCCESS;
+}
+
+/* One function, since each call costs a few of the instructions of a small launch. */
+__attribute__((flatten)) static cl_int launch_kernel(cl_command_queue command_queue, cl_kernel handle,
+                                                     cl_command_type type,
+                                                     const struct cld_launch_sizes *sizes,
+                                                     struct cld_wait wait) {
     struct cld_queue *queue;
     CLD_TRY(cld_check_queue(command_queue, wait, &queue));
     struct cld_kernel *kernel = cld_object_check(handle, CLD_KERNEL);
@@ -193,7 +484,7 @@ static inline cl_int launch_kernel(cl_command_queue command_queue, cl_kernel han
                 "the queue and the kernel are of different contexts");
     CLD_TRY(cld_check_wait(queue, wait));
     struct cld_event *command;
-    CLD_TRY(cld_launch_prepare(queue, kernel, kind, sizes, wait.event, NULL, &command));
+    CLD_TRY(prepare(queue, kernel, type, sizes, wait.event, NULL, &command));
     return cld_command_enqueue(command, wait, 0);
 }
 
@@ -205,7 +496,7 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueNDRangeKernel(cl_command_queue command_
                                                        const cl_event *event_wait_list, cl_event *event) {
     struct cld_wait wait = {.count = num_events_in_wait_list, .list = event_wait_list, .event = event};
     const struct cld_launch_sizes sizes = {work_dim, global_work_offset, global_work_size, local_work_size};
-    return launch_kernel(command_queue, kernel, &cld_launch_ndrange, &sizes, wait);
+    return launch_kernel(command_queue, kernel, CL_COMMAND_NDRANGE_KERNEL, &sizes, wait);
 }
 
 /* "equivalent to calling clEnqueueNDRangeKernel with work_dim set to 1, global_work_offset set to NULL,
@@ -216,5 +507,5 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueTask(cl_command_queue command_queue, cl
     struct cld_wait wait = {.count = num_events_in_wait_list, .list = event_wait_list, .event = event};
     static const size_t one = 1;
     static const struct cld_launch_sizes sizes = {1, NULL, &one, &one};
-    return launch_kernel(command_queue, kernel, &cld_launch_task, &sizes, wait);
+    return launch_kernel(command_queue, kernel, CL_COMMAND_TASK, &sizes, wait);
 }

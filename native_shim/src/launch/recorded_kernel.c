@@ -16,10 +16,8 @@ cl_int cld_recorded_launch_prepare(struct cld_recorded_launch *launch, struct cl
                                    bool may_defer, struct cld_event **command) {
     struct cld_launch_sizes sizes = sizes_of(launch);
     launch->is_complete = true;
-    CLD_TRY(cld_launch_prepare(queue, &launch->kernel, &cld_launch_ndrange, &sizes, false,
-                               may_defer ? &launch->is_complete : NULL, command));
-    cld_launch_ndrange.operation->rest(*command, CL_OUT_OF_RESOURCES);
-    return CL_SUCCESS;
+    return cld_launch_prepare(queue, &launch->kernel, &sizes, may_defer ? &launch->is_complete : NULL,
+                              command);
 }
 
 /* Nothing of more dimensions than there may be, which is an error that is found afterwards. */
