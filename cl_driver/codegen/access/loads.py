@@ -264,16 +264,24 @@ def _asked(e: AccessEmitter, access: Access, stride: int) -> bool:
     if stride:
         _note_load(e, access, first)
 
-    def good() -> list[str]:
+    def together(stride: int, first: str) -> list[str]:
         if stride:
             return _contiguous_leaves(e, access, first, metadata)
         return _splat(e, type_, load_single(e, first, type_, *there))
 
-    addresses = all_lanes(e, access.address)
-    loaded = emit_versions(
-        e, condition, [e.form(ir_type(t)) for t in leaf_types(type_)], good,
-        lambda: gather(e, addresses_here(e, access.pointer, addresses, access.index), type_, *there),
-    )  # fmt: skip
+    addresses, types = all_lanes(e, access.address), [e.form(ir_type(t)) for t in leaf_types(type_)]
+    other = 0 if stride else access.place
+
+    def apart() -> list[str]:
+        return gather(e, addresses_here(e, access.pointer, addresses, access.index), type_, *there)
+
+    def otherwise() -> list[str]:
+        found = ways.ask(e, access, other) if ways.may_be_either(e, access) else None
+        if found is None:
+            return apart()
+        return emit_versions(e, found[0], types, lambda: together(other, found[1]), apart)
+
+    loaded = emit_versions(e, condition, types, lambda: together(stride, first), otherwise)
     e.define_leaves(access.i, loaded)
     return True
 

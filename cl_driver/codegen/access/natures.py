@@ -28,6 +28,7 @@ NEIGHBOURS, ALIKE = "neighbours", "alike"
 SAME = frozenset((Op.UConvert, Op.SConvert, Op.Bitcast, Op.CopyObject, Op.PtrCastToGeneric,
                   Op.GenericCastToPtr, Op.ExpectKHR))  # fmt: skip
 _POINTER_STEPS = (Op.PtrAccessChain, Op.InBoundsPtrAccessChain)
+_LINEAR = frozenset((Op.IAdd, Op.ISub, Op.IMul, Op.ShiftLeftLogical))
 _DEPTH = 40  # a guess need not follow expressions that are longer
 
 
@@ -38,6 +39,7 @@ class Natures:
         self.e = emitter
         self._natures: dict[Value, str | None] = {}
         self._open: set[Value] = set()  # values whose nature is being guessed
+        self._either: dict[Value, bool] = {}
 
     def nature(self, value: Value, depth: int = 0) -> str | None:
         """What is worth asking of a value; affine values are NEIGHBOURS and uniform ones ALIKE."""
@@ -58,6 +60,37 @@ class Natures:
         self._open.discard(value)
         self._natures[value] = found
         return found
+
+    def is_either(self, value: Value, depth: int = 0) -> bool:
+        """Whether a value that has a nature may just as well have the other one, since it is chosen: `i < n ?
+        0 : i - n`, or clamp(i, 0, n), which is the same for all lanes that are beyond a bound."""
+        if depth == _DEPTH or not isinstance(value, Instruction) or self.nature(value) is None:
+            return False
+        if not self.e.is_varying(value):
+            return False
+        found = self._either.get(value)
+        if found is None:
+            self._either[value] = False  # what a loop's phis ask of one another on the way round
+            found = self._either[value] = self._is_chosen(value, depth + 1)
+        return found
+
+    def _is_chosen(self, value: Instruction, depth: int) -> bool:
+        op, operands = value.op, value.operands
+        if op is Op.Phi:
+            entering = [v for v in operands[::2] if not isinstance(v, Undef) and not self.is_step(v, value)]
+            return any(self.is_either(v, depth) for v in entering)
+        if op in ADDRESS:
+            terms = self.address_terms(value) or []
+            return any(self.is_either(v, depth) for v, _ in terms if v is not None)
+        if op is Op.Select or op is Op.ExtInst:
+            operands = operands[1:] if op is Op.Select else operands[2:]
+            return len({self.nature(o) for o in operands}) > 1 or any(
+                self.is_either(o, depth) for o in operands
+            )
+        if op is Op.ShiftRightArithmetic:
+            inner = sign_extended(value)
+            return inner is not None and self.is_either(inner, depth)
+        return (op in SAME or op in _LINEAR) and any(self.is_either(o, depth) for o in operands)
 
     def _guess(self, value: Instruction, depth: int) -> str | None:
         """The nature of what an instruction computes, by those of its operands."""

@@ -20,6 +20,7 @@ from ...passes.ir.instructions import ADDRESS
 from ...spirv.enums import Decoration, Op
 from ...spirv.module import Constant, Instruction, Kind, Undef, Value
 from ..layout.lanes import LaneEmitter
+from ..llvm.forms import SCALAR
 from ..llvm.types import ir_type
 from .natures import ALIKE, NEIGHBOURS, SAME, Natures, Term, sign_extended
 
@@ -51,13 +52,17 @@ class Contiguity(Natures):
             return None
         return NEIGHBOURS if NEIGHBOURS in natures else ALIKE
 
+    def guess_either(self, terms: Sequence[tuple[Value, int]]) -> bool:
+        """Whether it is worth asking for what was not guessed, too."""
+        return any(self.is_either(value) for value, _ in terms)
+
     def ask(self, terms: Sequence[tuple[Value, int]], stride: int) -> tuple[str, str] | None:
         """Whether the sum of terms (pointer, 1), (index, scale) has a stride in bytes between lanes.
 
         Returns an i1 and the address of lane 0, or None if it is not worth asking. What lanes without a
         work-item or outside of a mask compute may make the answer false, never true.
         """
-        if self.guess(terms) != (NEIGHBOURS if stride else ALIKE):
+        if self.guess(terms) != (NEIGHBOURS if stride else ALIKE) and not self.guess_either(terms):
             return None
         found = self._sum(terms, stride)
         if not found or not found[0]:
@@ -116,8 +121,8 @@ class Contiguity(Natures):
                 return self._extension(value, inner, stride)
         if op in (Op.UDiv, Op.SDiv, Op.ShiftRightLogical) and stride and self.divided_stride(value) == stride:
             return self._quotient(value)
-        if op is Op.ExtInst and stride:
-            return self._clamped(value, stride)
+        if op is Op.ExtInst:
+            return self._clamped(value, stride) if stride else self._beyond(value)
         if op not in SAME or not isinstance(operands[0], Instruction):
             return None
         inner = operands[0]
@@ -192,6 +197,44 @@ class Contiguity(Natures):
         for carried in self._carried:
             self._complete(*carried)
         self._carried.clear()
+
+    def _beyond(self, value: Instruction) -> Answer | None:
+        """Bounds of neighbours: the same for all lanes where the first and the last are beyond one."""
+        found = self._ends(value, BOUNDS[value.operands[1]][0]) if value.operands[1] in BOUNDS else None
+        if found is None:
+            return None
+        rises, first, last = found
+        return (rises, self.e.emit(f"icmp eq {ir_type(value.type)} {first}, {last}")), first
+
+    def _ends(self, value: Value, signed: bool) -> tuple[str, str, str] | None:
+        """Of bounds of neighbours: that these do not wrap around, and what the first and last lane have."""
+        e, t = self.e, ir_type(value.type)
+        if not e.is_varying(value):
+            stride = e.stride(value)
+            if not stride or abs(stride) * e.width >> value.type.width - 1:
+                return None
+            first = e.emit(f"freeze {t} {e.operand(value)}")
+            last = e.emit(f"add {t} {first}, {stride * (e.width - 1)}")
+            return self._no_wrap(value, first, stride, signed), first, last
+        is_bound = isinstance(value, Instruction) and value.op is Op.ExtInst and value.operands[1] in BOUNDS
+        if not is_bound or BOUNDS[value.operands[1]][0] != signed:
+            return None
+        inner, *bounds = value.operands[2:]
+        if len(bounds) == 1 and not e.is_varying(inner) and not e.stride(inner):
+            inner, bounds = bounds[0], [inner]
+        if any(e.is_varying(bound) or e.stride(bound) for bound in bounds):
+            return None
+        found = self._ends(inner, signed)
+        if found is None:
+            return None
+        rises, *ends = found
+        _, lower, upper = BOUNDS[value.operands[1]]
+        sign = "s" if signed else "u"
+        if lower:
+            ends = [e.intrinsic(f"{sign}max", SCALAR, t, end, e.operand(bounds[0])) for end in ends]
+        if upper:
+            ends = [e.intrinsic(f"{sign}min", SCALAR, t, end, e.operand(bounds[-1])) for end in ends]
+        return rises, ends[0], ends[1]
 
     def _clamped(self, value: Instruction, stride: int) -> Answer | Literal[False] | None:
         """A minimum, a maximum or both: neighbours stay neighbours where none of them is beyond a bound."""
@@ -274,11 +317,13 @@ class Contiguity(Natures):
     def _sum(self, terms: Sequence[Term], stride: int) -> Answer | Literal[False] | None:
         """(Conditions, lane 0's sum), None or False as of _through.
 
-        A sum has a stride if one NEIGHBOURS among the varying terms has what the others leave of it.
+        A sum has a stride if one NEIGHBOURS among the varying terms has what the others leave of it; without
+        one, a term that may be either.
         """
         e = self.e
         rest = stride
         neighbour: tuple[Value, int] | None = None
+        chosen: tuple[Value, int] | None = None
         first = terms[0][0]
         is_address = first is not None and first.type.kind is Kind.POINTER
         if is_address:
@@ -294,7 +339,11 @@ class Contiguity(Natures):
                 if neighbour is not None:
                     return None
                 neighbour = value, scale
-        if rest if neighbour is None else rest == 0 or rest % neighbour[1]:
+            elif self.is_either(value):
+                chosen = value, scale
+        if neighbour is None and rest:
+            neighbour = chosen
+        if rest if neighbour is None else rest % neighbour[1] or not (rest or self.is_either(neighbour[0])):
             return False
         conditions: tuple[str, ...] = ()
         total = ""

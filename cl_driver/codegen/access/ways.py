@@ -251,6 +251,11 @@ def ask(e: AccessEmitter, access: Access, stride: int) -> tuple[str, str] | None
     return e.contiguity.ask(_terms(access), stride)
 
 
+def may_be_either(e: AccessEmitter, access: Access) -> bool:
+    """Whether lanes reach one place just as well as that values follow one another."""
+    return e.contiguity.guess_either(_terms(access))
+
+
 def by_instruction(e: AccessEmitter, access: Access) -> bool | None:
     """The CPU has gathers and scatters of what each lane reaches."""
     return access_costs.GATHER in _anywhere(e, access) or None

@@ -62,6 +62,10 @@ kernel void halved(global int *out, global const int *in, int n, int k) {
   int x = get_global_id(0); uint u = get_global_id(0);
   out[(2 * x + k % 2) / 2] = in[(2 * x + k - 19) / 2 + 10] + in[(3 * x + k) / 3] * 3 + in[(2u * u + k) / 2] * 5
     + in[(uint)(4 * x - k) >> 2 & 127] * 7 + in[(x + k) / 2] * 9 + in[(12 * x + k) / 3 & 127] * 11; }
+kernel void convolved(global int *out, global const int *in, int n, int k) {
+  int x = get_global_id(0), first = x + k < n ? 0 : x + k + 1 - n, last = x < k ? x + k + 1 : 2 * k, s = 0;
+  for (int i = first; i < last; i++) s += in[i] * in[x + k - i + 60];
+  out[x] = s + *(x < k ? in + 3 : in + x) * 3 - in[max(x < k ? n : x, k + 9)] * 5; }
 kernel void marched_apart(global int *out, global const int *in, int n, int k) {
   int x = get_global_id(0), a = x == 0 ? x : x - 1, b = x == n - 1 ? x : x + 1, c = x % k, s = 0;
   for (int i = 0; i < (x & 3) + k / 7; i++) {
@@ -90,7 +94,7 @@ def programs(compiled):
     "name",
     [
         "clamped", "clamped4", "swapped", "sorted", "wrapped", "rows", "shifted", "chosen", "narrow", "vectors",
-        "bounded", "summed", "carried", "marched", "halved", "marched_apart",
+        "bounded", "summed", "carried", "marched", "halved", "marched_apart", "convolved",
     ],
 )  # fmt: skip
 def test_regular_addresses(programs, name, k, forms):
@@ -126,6 +130,7 @@ def test_regular_addresses(programs, name, k, forms):
         ("summed", 3),
         ("marched", 4),
         ("marched_apart", 1),
+        ("convolved", 8),  # each may have lanes at one place, too
     ],
 )
 def test_there_are_two_versions(programs, name, halves):
