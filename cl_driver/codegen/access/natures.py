@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...passes.analysis.sums import BOUNDS
-from ...passes.ir.instructions import ADDRESS, int_value, is_constant_int
+from ...passes.ir.dominance import LoopNest, dominators
+from ...passes.ir.instructions import ADDRESS, int_value, is_constant_int, predecessors
 from ...spirv.enums import Op
-from ...spirv.module import Constant, Instruction, Kind, Undef, Value
+from ...spirv.module import Block, Constant, Instruction, Kind, Undef, Value
 from ..layout.lanes import LaneEmitter
 from ..llvm.types import member_offset, size_of
 
@@ -40,6 +41,7 @@ class Natures:
         self._natures: dict[Value, str | None] = {}
         self._open: set[Value] = set()  # values whose nature is being guessed
         self._either: dict[Value, bool] = {}
+        self._in_loops: set[Block] | None = None
 
     def nature(self, value: Value, depth: int = 0) -> str | None:
         """What is worth asking of a value; affine values are NEIGHBOURS and uniform ones ALIKE."""
@@ -63,7 +65,8 @@ class Natures:
 
     def is_either(self, value: Value, depth: int = 0) -> bool:
         """Whether a value that has a nature may just as well have the other one, since it is chosen: `i < n ?
-        0 : i - n`, or clamp(i, 0, n), which is the same for all lanes that are beyond a bound."""
+        0 : i - n`, or clamp(i, 0, n), which is the same for all lanes that are beyond a bound. What a loop
+        chooses anew in each iteration, as filters do, is not worth two questions."""
         if depth == _DEPTH or not isinstance(value, Instruction) or self.nature(value) is None:
             return False
         if not self.e.is_varying(value):
@@ -83,6 +86,12 @@ class Natures:
             terms = self.address_terms(value) or []
             return any(self.is_either(v, depth) for v, _ in terms if v is not None)
         if op is Op.Select or op is Op.ExtInst:
+            if self._in_loops is None:
+                tree = dominators(self.e.function)
+                nest = LoopNest(self.e.function, tree, predecessors(self.e.function))
+                self._in_loops = set(nest.innermost)
+            if value.block in self._in_loops:
+                return False
             operands = operands[1:] if op is Op.Select else operands[2:]
             return len({self.nature(o) for o in operands}) > 1 or any(
                 self.is_either(o, depth) for o in operands
