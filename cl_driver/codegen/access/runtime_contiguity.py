@@ -216,8 +216,9 @@ class Contiguity(Natures):
             first = e.emit(f"freeze {t} {e.operand(value)}")
             last = e.emit(f"add {t} {first}, {stride * (e.width - 1)}")
             return self._no_wrap(value, first, stride, signed), first, last
-        is_bound = isinstance(value, Instruction) and value.op is Op.ExtInst and value.operands[1] in BOUNDS
-        if not is_bound or BOUNDS[value.operands[1]][0] != signed:
+        if not isinstance(value, Instruction) or value.op is not Op.ExtInst:
+            return None
+        if value.operands[1] not in BOUNDS or BOUNDS[value.operands[1]][0] != signed:
             return None
         inner, *bounds = value.operands[2:]
         if len(bounds) == 1 and not e.is_varying(inner) and not e.stride(inner):
