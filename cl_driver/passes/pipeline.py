@@ -22,6 +22,7 @@ from .groups.linear_ids import put_linear_ids
 from .groups.lockstep import make_lockstep
 from .groups.row_early_exit import mark_row_ends
 from .ir.dump import function_text
+from .ir.instructions import instruction_count
 from .ir.library import Library
 from .ir.ops import REGION_END, PassOp
 from .ir.plan import KernelPlan, PlanError, PlanOptions, Region
@@ -30,11 +31,13 @@ from .ir.shapes import ShapeInfo
 from .ir.verify import verify
 from .loops.byte_fills import fill_by_words
 from .loops.hoist_guards import hoist_guards
+from .loops.licm import hoist_arithmetic
 from .loops.narrow_integers import narrow
 from .loops.promote_memory import promote_memory
 from .loops.unroll import unroll
 from .loops.unroll_arrays import has_unrollable_arrays, unroll_arrays
 from .loops.unroll_branches import has_unrollable_branches, unroll_branches
+from .loops.unroll_uneven import unroll_uneven
 from .lower.argument_values import find_specialisable, specialise_arguments
 from .lower.expand_builtins import expand_builtins
 from .lower.flush_denormals import flush_denormals
@@ -83,6 +86,9 @@ DEFAULT = PlanOptions()
 
 # Modules that may calculate with halves: those of DPC++ do, and declare no more than the second.
 _HALF = {Capability.Float16, Capability.Float16Buffer}
+
+# Instructions from which on LLVM may not get the time to look for what loops need not compute again.
+_LONG = 1000
 
 OPTIONAL = ("sroa", "simplify")  # passes that may be left out by PlanOptions.skip
 
@@ -196,6 +202,11 @@ def plan(
         run_pass("unroll_branches", unroll_branches, options, function, types)
     elif options.width > 1 and not kept:
         result.has_more = has_unrollable_arrays(function, types) or has_unrollable_branches(function, types)
+    if options.width == 1 and not options.skip:
+        run_pass("unroll_uneven", unroll_uneven, options, function, types)
+        if instruction_count(function) >= _LONG:
+            # LLVM does it, too, where the text is not too long for that.
+            run_pass("licm", hoist_arithmetic, options, function)
     if options.width > 1:
         run_pass("narrow_integers", narrow, options, function, types)
     result.orders_memory = has_order

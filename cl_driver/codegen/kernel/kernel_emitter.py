@@ -18,6 +18,7 @@ from ...passes.ir.plan import KernelPlan, PrivateVariable, Region, Slot
 from ...spirv.enums import BuiltIn, Op, StorageClass
 from ...spirv.module import Argument, Block, Instruction, Value, Variable
 from ..access.prefetch import Ahead
+from ..expand.ternary_logic import ternary_vector
 from ..layout import abi
 from ..layout.abi_fields import AbiFields, BuiltinCache
 from ..layout.arguments import LOCAL, STRUCT, argument_block
@@ -27,6 +28,7 @@ from ..llvm import debug
 from ..llvm.alias import AliasScopes
 from ..llvm.emitter import BuiltinAddress, Components, ModuleText
 from ..llvm.errors import CodegenError
+from ..llvm.registry import Builder
 from ..llvm.types import Lines, alignment_of, element_type, flat, ir_type, size_of
 from ..ops.address_spaces import asks_address_space, in_range
 from ..ops.memory import load_value, store_operand
@@ -65,6 +67,14 @@ class KernelEmitter(AbiFields):
         return Scratch(plan, on_stack, self.width)
 
     # Operands.
+
+    def componentwise(self, instruction: Instruction, operands: Sequence[Value], build: Builder) -> None:
+        """The builder, but for logic of vectors that has a way of its own."""
+        made = ternary_vector(self, instruction)
+        if made is None:
+            super().componentwise(instruction, operands, build)
+        else:
+            self.operands[instruction] = made
 
     def variable_address(self, variable: Variable) -> str:
         """Module-scope variables that a kernel can name."""

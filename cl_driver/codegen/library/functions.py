@@ -6,15 +6,17 @@ everything they call. Constants are internal too.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 
 from ...fast_typing import Protocol
 from ...spirv.enums import StorageClass
 from ...spirv.module import Function, Instruction, Kind, Value, Variable
+from ..expand.ternary_logic import ternary_vector
 from ..layout.program_globals import constant_offset, variable_alignment
 from ..llvm.emitter import FunctionEmitter
 from ..llvm.errors import CodegenError
 from ..llvm.options import CodegenOptions
+from ..llvm.registry import Builder
 from ..llvm.types import constant_text, flat, ir_type, size_of
 
 # Library functions of at most so many instructions are inlined wherever they are called.
@@ -156,6 +158,14 @@ class ModuleEmitter:
 
 class LibraryEmitter(FunctionEmitter):
     """Emits one ordinary function: arguments in, a value out."""
+
+    def componentwise(self, instruction: Instruction, operands: Sequence[Value], build: Builder) -> None:
+        """The builder, but for logic of vectors that has a way of its own."""
+        made = ternary_vector(self, instruction)
+        if made is None:
+            super().componentwise(instruction, operands, build)
+        else:
+            self.operands[instruction] = made
 
     def emit_return(self, value: Value | None) -> None:
         """OpReturn, OpReturnValue."""

@@ -120,6 +120,8 @@ class FunctionEmitter:
         self.remarks: Remarks | None = None  # where somebody wants to know
         # Phis that wait for their operands: where their text goes, name, instruction, block.
         self._phis: list[tuple[Lines, int, str, Instruction, Block]] = []
+        # A function, and its instructions' places in it, once somebody asked (expand/ternary_logic.py).
+        self.order: tuple[Function | None, dict[Value, int]] | None = None
         self._next = 0
         self._loads: dict[str, int] = {}  # names of loads, and when each was emitted
 

@@ -26,6 +26,7 @@ from ..access import block_versioning, lut_permute, masked_access, packed_vector
 from ..access.interleaved_access import find_interleaved
 from ..access.runtime_contiguity import Contiguity
 from ..access.store_merging import find_merged_stores
+from ..expand.ternary_logic import ternary
 from ..footprints import versions
 from ..library.shared_code import is_written_out
 from ..llvm.emitter import Components, ModuleText, instruction_name
@@ -35,7 +36,6 @@ from ..llvm.types import Lines, constant_text, ir_type, leaf_types
 from .component_runs import emit_run, find_runs
 from .lane_loop import has_many_calls, is_call, lines_of, loop_over_lanes, may_be_in_loop
 from .operands import WideOperands
-from .ternary_logic import ternary
 from .vector_calls import call_vector_function
 
 # Effects that a group of lanes has once, not once per lane.
@@ -69,7 +69,7 @@ class WideEmitter(WideOperands):
         if instruction in self.packed:
             packed_vectors.componentwise(self, instruction, operands, build)
             return
-        leaf = ternary(self, instruction)
+        leaf = ternary(self, self.form, instruction, self.leaves)
         if leaf is None:
             operand_leaves = [self.leaves(o) for o in operands]
 

@@ -1,13 +1,14 @@
-"""Loads that are the same in each iteration of a loop are made before it."""
+"""Loads that are the same in each iteration of a loop are made before it. In long functions, so is what is
+computed of what is the same: LLVM does not get the time for that."""
 
 from __future__ import annotations
 
 from collections.abc import Container
 
 from ...spirv.enums import Op, StorageClass
-from ...spirv.module import Block, Function, Instruction, Operand
+from ...spirv.module import Block, Function, Instruction, Kind, Operand, Type
 from ...spirv.types import TypeTable
-from ..ir.dominance import Loop, LoopNest, dominators
+from ..ir.dominance import DominatorTree, Loop, LoopNest, dominators
 from ..ir.instructions import (
     PURE,
     STAY,
@@ -33,7 +34,7 @@ def hoist_loads(function: Function, types: TypeTable) -> None:
         if not all(_is_harmless(i) for block in loop.blocks for i in block.instructions):
             continue
         ends = [b for b in loop.blocks if not loop.blocks.issuperset(b.successors())]
-        always = {b for b in loop.blocks if all(tree.dominates(b, other) for other in (*ends, *loop.latches))}
+        always = {b for b in loop.blocks if _is_always(b, loop, ends, tree)}
         moved = _movable(loop, [b for b in tree.order if b in always])
         if moved:
             _move(function, loop, moved)
@@ -81,6 +82,44 @@ def is_invariant(
             return False
     needed[value] = None
     return True
+
+
+def hoist_arithmetic(function: Function) -> bool:
+    """Moves arithmetic out of loops, the inner ones first; True if any moved."""
+    before = predecessors(function)
+    tree = dominators(function, before)
+    changed = False
+    for loop in reversed(LoopNest(function, tree, before).loops):
+        inside: set[Operand] = {i for block in loop.blocks for i in block.instructions}
+        ends = [b for b in loop.blocks if not loop.blocks.issuperset(b.successors())]
+        always = (b for b in tree.order if b in loop.blocks and _is_always(b, loop, ends, tree))
+        moved: list[Instruction] = []
+        for block in always:
+            for i in block.instructions:
+                if _is_number(i) and not any(o in inside for o in i.operands):
+                    moved.append(i)
+                    inside.discard(i)
+        if moved:
+            _move(function, loop, moved)
+            changed = True
+    return changed
+
+
+def _is_always(block: Block, loop: Loop, ends: list[Block], tree: DominatorTree[Block]) -> bool:
+    """Whether each entry of a loop executes a block."""
+    return all(tree.dominates(block, other) for other in (*ends, *loop.latches))
+
+
+def _is_number(i: Instruction) -> bool:
+    """Whether an instruction computes numbers, and nothing but that. Addresses and conditions are left where
+    they are used: CPUs have them as a part of other instructions."""
+    if i.type is None or _element(i.type).kind not in (Kind.INT, Kind.FLOAT):
+        return False
+    return (i.op in PURE and i.op not in STAY) or is_arithmetic(i)
+
+
+def _element(type_: Type) -> Type:
+    return type_.element if type_.kind is Kind.VECTOR else type_
 
 
 def _move(function: Function, loop: Loop, moved: list[Instruction]) -> None:

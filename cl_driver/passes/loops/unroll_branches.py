@@ -58,7 +58,7 @@ def _pays(loop: Loop, order: list[Block], steps: list[Known], end: Block, folder
     if len(steps) * sum(len(block.instructions) for block in loop.blocks) > room:
         return False
     leaves = [b for b in loop.blocks if b is not end and not loop.blocks.issuperset(b.successors())]
-    if leaves or any(_acts_on_group(i) for block in loop.blocks for i in block.instructions):
+    if leaves or any(acts_on_group(i) for block in loop.blocks for i in block.instructions):
         return False
     executed = decided = 0
     for step in steps:
@@ -88,7 +88,8 @@ def _pays(loop: Loop, order: list[Block], steps: list[Known], end: Block, folder
     return decided >= len(steps)
 
 
-def _acts_on_group(i: Instruction) -> bool:
+def acts_on_group(i: Instruction) -> bool:
+    """Whether work-items of a group do an instruction together."""
     return i.op in GROUP_OPERATIONS or i.op is Op.ControlBarrier
 
 

@@ -84,6 +84,29 @@ def test_majorities_of_values_that_move_on(form):
     assert np.array_equal(out, ((d & a) | (b & (d | a))) * first)
 
 
+@pytest.mark.parametrize(
+    ("features", "has_ternary"), [({"avx2", "avx"}, False), ({"avx512f", "avx512vl"}, True)]
+)
+def test_opencl_vectors(features, has_ternary):
+    """One work-item at a time: as lanes have it."""
+    majority = "(({0} & {1}) | ({2} & ({0} | {1})))"
+    source = f"""kernel void k(global ulong4 *out, global const ulong4 *in) {{
+      size_t i = get_global_id(0); ulong4 c = in[i], b = in[i + 1], a = in[i + 2];
+      ulong4 first = {majority.format("a", "b", "c")}; ulong4 d = a * 3 + first;
+      out[i] = {majority.format("d", "a", "b")} * first; }}"""
+    text = Program(compile_c(source), CodegenOptions(frozenset(features), 256), 1).code("k").text
+    assert text.count("@llvm.x86.avx512.pternlog.q.256(<4 x i64>") >= 2 * has_ternary
+    pairs = [frozenset(pair) for pair in re.findall(r"= xor <4 x i64> (%\w+), (%\w+)", text)]
+    assert len(pairs) - len(set(pairs)) == (not has_ternary)
+    values = np.random.default_rng(2).integers(0, 1 << 64, (6, 4), np.uint64)
+    out = np.zeros((4, 4), np.uint64)
+    Program(compile_c(source), OPTIONS, 1).run("k", 4, 4, out, values)
+    c, b, a = values[:4], values[1:5], values[2:]
+    first = (a & b) | (c & (a | b))
+    d = a * np.uint64(3) + first
+    assert np.array_equal(out, ((d & a) | (b & (d | a))) * first)
+
+
 def test_one_instruction():
     """Half of SHA-2's operations on bits."""
     source = """kernel void k(global uint *out, global const uint *in) {

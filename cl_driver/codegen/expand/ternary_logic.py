@@ -15,7 +15,8 @@ from collections.abc import Callable
 from ...spirv.enums import Op
 from ...spirv.enums import OpenCLStd as Std
 from ...spirv.module import Instruction, Kind, Value
-from ..atomic.emitter import AtomicEmitter
+from ..llvm.emitter import FunctionEmitter
+from ..llvm.forms import Form
 from ..llvm.types import ir_type, leaf_types
 
 TYPE_CHECKING = False
@@ -31,23 +32,32 @@ _MOST_BETWEEN = 5  # of which some may be made of the others
 _MAJORITY = 0xE8
 
 
-def ternary(e: AtomicEmitter, i: Instruction) -> Callable[[int], str] | None:
+def ternary_vector(e: FunctionEmitter, i: Instruction) -> str | None:
+    """A single OpenCL vector by vpternlog or, of a majority, without; if it is such logic."""
+    if i.op not in _OPERATIONS or i.type.kind is not Kind.VECTOR:
+        return None
+    made = ternary(e, e.form_of(i.type), i, lambda value: [e.operand(value)])
+    return made and made(0)
+
+
+def ternary(
+    e: FunctionEmitter, f: Form, i: Instruction, leaves_of: Callable[[Value], list[str]]
+) -> Callable[[int], str] | None:
     """What makes a leaf of the instruction by vpternlog or, of a majority, without; if it is such logic."""
     if i.op not in _OPERATIONS or i.type.kind not in (Kind.INT, Kind.VECTOR) or not _is_logic(i):
         return None
     element = leaf_types(i.type)[0]
     if element.kind is not Kind.INT or element.width not in (32, 64):
         return None
-    bits = e.form.count * element.width
     values, operations = _values(i)
     if operations < _LEAST or len(values) != _MOST_VALUES:
         return None
     table = _table(i, dict(zip(values, _TRUTH, strict=True))) & 0xFF
-    t, size = e.form(ir_type(element)), "d" if element.width == 32 else "q"
+    bits, t, size = f.count * element.width, f(ir_type(element)), "d" if element.width == 32 else "q"
     feature = {512: "avx512f", 256: "avx512vl", 128: "avx512vl"}.get(bits)
     if feature not in e.options.features:
-        return _majority(e, t, values) if table == _MAJORITY else None
-    leaves = [e.leaves(value) for value in values]
+        return _majority(e, t, values, leaves_of) if table == _MAJORITY else None
+    leaves = [leaves_of(value) for value in values]
 
     def leaf(k: int) -> str:
         operands = ", ".join(f"{t} {of_value[k if len(of_value) > 1 else 0]}" for of_value in leaves)
@@ -56,14 +66,12 @@ def ternary(e: AtomicEmitter, i: Instruction) -> Callable[[int], str] | None:
     return leaf
 
 
-def _majority(e: AtomicEmitter, t: str, values: list[Value]) -> Callable[[int], str]:
+def _majority(
+    e: FunctionEmitter, t: str, values: list[Value], leaves_of: Callable[[Value], list[str]]
+) -> Callable[[int], str]:
     """What makes a leaf of the majority of three values."""
-    if e.order is None or e.order[0] is not e.function:
-        instructions = (i for block in e.function.blocks for i in block.instructions)
-        e.order = e.function, {i: place for place, i in enumerate(instructions)}
-    places = e.order[1]
-    by_age = sorted(values, key=lambda value: places.get(value, -1))
-    leaves = [e.leaves(value) for value in by_age]
+    by_age = sorted(values, key=lambda value: _place(e, value))
+    leaves = [leaves_of(value) for value in by_age]
 
     def leaf(k: int) -> str:
         old, middle, new = (of_value[k if len(of_value) > 1 else 0] for of_value in leaves)
@@ -73,6 +81,18 @@ def _majority(e: AtomicEmitter, t: str, values: list[Value]) -> Callable[[int], 
         return e.emit(f"xor {t} {middle}, {both}")
 
     return leaf
+
+
+def _place(e: FunctionEmitter, value: Value) -> int:
+    """Where a value is computed in its function; -1 before it."""
+    if type(value) is not Instruction:
+        return -1
+    function = value.block.function
+    if e.order is None or e.order[0] is not function:
+        blocks = function.blocks if function is not None else ()
+        instructions = (i for block in blocks for i in block.instructions)
+        e.order = function, {i: place for place, i in enumerate(instructions)}
+    return e.order[1].get(value, -1)
 
 
 def _is_logic(value: Value) -> TypeGuard[Instruction]:
