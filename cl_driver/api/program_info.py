@@ -130,7 +130,7 @@ def _flags(kernel: KernelInfo) -> int:
     flags += [kernel.has_narrow, kernel.has_rest, kernel.has_tiled, kernel.tiles_first, kernel.has_more]
     flags += [kernel.reads_ahead, kernel.has_linear]
     flags += [dimension in kernel.once_along for dimension in range(3)]
-    flags += [kernel.aligned_groups, kernel.tries_items, kernel.exchanged, kernel.only_tables]
+    flags += [kernel.aligned_groups, kernel.tries_items, kernel.exchanged]
     return sum(int(flag) << bit for bit, flag in enumerate(flags))
 
 
@@ -165,6 +165,7 @@ def _kernel(kernel: KernelInfo, number: int) -> list[Any]:
         scratch_fixed=kernel.scratch_fixed,
         scratch_per_item=kernel.scratch_per_item,
         required_local_size=list(kernel.required_local_size),
+        max_local_size=list(kernel.max_local_size),
         max_group_size=kernel.max_group_size,
         width=kernel.width,
         uses_printf=int(kernel.uses_printf),

@@ -9,6 +9,7 @@ log. Runs in compiler processes (service/jobs.py); nothing of it is imported by 
 from __future__ import annotations
 
 import functools
+import math
 
 from ..builtins.library import library, library_for
 from ..codegen.kernel import emit as codegen
@@ -516,7 +517,8 @@ def kernel_info(program: Prepared, code: codegen.KernelCode) -> KernelInfo:
         scratch_fixed=code.scratch_fixed,
         scratch_per_item=code.scratch_per_item,
         required_local_size=list(reflection.required_local_size),
-        max_group_size=MAX_WORK_GROUP_SIZE,
+        max_local_size=list(reflection.max_local_size),
+        max_group_size=min(MAX_WORK_GROUP_SIZE, math.prod(reflection.max_local_size) or MAX_WORK_GROUP_SIZE),
         width=code.width,
         uses_printf=code.uses_printf,
         uniform_groups=program.uniform_groups,

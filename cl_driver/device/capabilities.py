@@ -291,6 +291,27 @@ CAPABILITIES = (
     Capability(
         "long_composites", spirv=("LongCompositesINTEL",), spirv_extensions=("SPV_INTEL_long_composites",)
     ),
+    # Hints: nothing that a program can see depends on them.
+    Capability(
+        "unstructured_loop_controls",
+        spirv=("UnstructuredLoopControlsINTEL",),
+        spirv_extensions=("SPV_INTEL_unstructured_loop_controls",),
+    ),
+    Capability(
+        "cache_controls", spirv=("CacheControlsINTEL",), spirv_extensions=("SPV_INTEL_cache_controls",)
+    ),
+    Capability(
+        "global_variable_host_access",
+        spirv=("GlobalVariableHostAccessINTEL",),
+        spirv_extensions=("SPV_INTEL_global_variable_host_access",),
+    ),
+    Capability("debug_module", spirv=("DebugInfoModuleINTEL",), spirv_extensions=("SPV_INTEL_debug_module",)),
+    # What limits work-groups is kept to; the rest are hints.
+    Capability(
+        "kernel_attributes",
+        spirv=("FPGAKernelAttributesINTEL", "KernelAttributesINTEL"),
+        spirv_extensions=("SPV_INTEL_kernel_attributes",),
+    ),
     Capability(  # clang declares it by itself
         "relaxed_printf", spirv_extensions=("SPV_EXT_relaxed_printf_string_address_space",)
     ),
@@ -354,6 +375,8 @@ SPIRV_NUMBERS = {
     "AtomicFloat64MinMaxEXT": 5613,
     "BFloat16ConversionINTEL": 6115,
     "BitInstructions": 6025,
+    "CacheControlsINTEL": 6441,
+    "DebugInfoModuleINTEL": 6114,
     "DenormFlushToZero": 4465,
     "DenormPreserve": 4464,
     "DotProduct": 6019,
@@ -362,11 +385,13 @@ SPIRV_NUMBERS = {
     "DotProductInputAll": 6016,
     "ExpectAssumeKHR": 5629,
     "FPFastMathModeINTEL": 5837,
+    "FPGAKernelAttributesINTEL": 5897,
     "Float16": 9,
     "Float16Buffer": 8,
     "Float64": 10,
     "FloatControls2": 6029,
     "GenericPointer": 38,
+    "GlobalVariableHostAccessINTEL": 6187,
     "GroupNonUniform": 61,
     "GroupNonUniformArithmetic": 63,
     "GroupNonUniformBallot": 64,
@@ -387,6 +412,7 @@ SPIRV_NUMBERS = {
     "Int64Atomics": 12,
     "Int8": 39,
     "Kernel": 6,
+    "KernelAttributesINTEL": 5892,
     "Linkage": 5,
     "LiteralSampler": 20,
     "LongCompositesINTEL": 6089,
@@ -404,6 +430,7 @@ SPIRV_NUMBERS = {
     "SubgroupImageBlockIOINTEL": 5570,
     "SubgroupShuffleINTEL": 5568,
     "UniformDecoration": 71,
+    "UnstructuredLoopControlsINTEL": 5886,
     "Vector16": 7,
 }
 SPIRV_INSTRUCTION_SETS = ("OpenCL.std", "OpenCL.DebugInfo.100")

@@ -76,6 +76,7 @@ KERNEL = Answer(
     scratch_fixed=(U64, "bytes for a thread"),
     scratch_per_item=(U64, "bytes for each work-item of a group"),
     required_local_size=(List(U64, 3), "of reqd_work_group_size, or empty"),
+    max_local_size=(List(U64, 3), "the largest size of each dimension, or empty"),
     max_group_size=(U64, "CL_KERNEL_WORK_GROUP_SIZE"),
     width=(U32, "work-items per vector"),
     uses_printf=(U32, ""),

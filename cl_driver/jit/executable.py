@@ -175,8 +175,9 @@ class KernelInfo(_Record):
     has_entry: whether there is an entry from the start; without, launches have their code made (kernels with
     images); symbol: of the entry in objects[object_index]; block_size: of the argument block; local_static:
     bytes of kernel-scope local variables; scratch_fixed, scratch_per_item: see struct cld_thread;
-    required_local_size: zeros if the kernel has none; max_group_size: CL_KERNEL_WORK_GROUP_SIZE; width:
-    work-items per vector; uniform_groups: every work-group must be full, as before OpenCL C 2.0; is_wide: the
+    required_local_size, max_local_size: zeros if the kernel has none; max_group_size:
+    CL_KERNEL_WORK_GROUP_SIZE; width: work-items per vector; uniform_groups: every work-group must be full, as
+    before OpenCL C 2.0; is_wide: the
     entry takes `width` work-items of dimension 0 at a time; has_narrow, has_rest, has_tiled: whether there is
     code of these kinds (variants.KINDS), for launches that the entry does not suit, those with global
     ids or sizes from 2^29 among them; for what it leaves of rows and columns that are not whole tiles
@@ -216,6 +217,7 @@ class KernelInfo(_Record):
         scratch_fixed=_size,
         scratch_per_item=_size,
         required_local_size=_three,
+        max_local_size=_three,
         max_group_size=_size,
         width=_small,
         uses_printf=_flag,
@@ -261,6 +263,7 @@ class KernelInfo(_Record):
     scratch_fixed: int
     scratch_per_item: int
     required_local_size: list[int]
+    max_local_size: list[int]
     max_group_size: int
     width: int
     uses_printf: bool

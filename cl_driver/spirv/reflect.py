@@ -144,6 +144,7 @@ class KernelReflection:
         "args",
         "attributes",
         "local_size_hint",
+        "max_local_size",
         "name",
         "required_local_size",
         "sub_group_size",
@@ -157,6 +158,7 @@ class KernelReflection:
         self.name = entry.name
         self.args = [ArgReflection(a.type, a.decorations) for a in entry.function.arguments]
         self.required_local_size = modes.get(ExecutionMode.LocalSize, (0, 0, 0))
+        self.max_local_size = modes.get(ExecutionMode.MaxWorkgroupSizeINTEL, (0, 0, 0))
         self.local_size_hint = modes.get(ExecutionMode.LocalSizeHint, (0, 0, 0))
         self.sub_group_size = modes.get(ExecutionMode.SubgroupSize, (0,))[0]
         self.sub_groups_per_group = modes.get(ExecutionMode.SubgroupsPerWorkgroup, (0,))[0]

@@ -134,6 +134,7 @@ def test_answers_of_other_shapes_are_refused(accepts):
         {"uses_printf": 1 << 32},
         {"width": -1},
         {"required_local_size": [1, 2, 3, 4]},
+        {"max_local_size": [1, 2, 3, 4]},
         {"specialisable_arguments": list(range(9))},
         {"name": None},
         {"block_size": b"4"},

@@ -117,6 +117,16 @@ def _decorate(reader: Reader, p: int, n: int, op: Op) -> None:
     value: Any
     if decoration in (Decoration.AliasScopeINTEL, Decoration.NoAliasINTEL):
         return
+    if decoration in CACHE_CONTROLS and len(literals) == 2:
+        _cache_control(reader, p, words[p + 1], decoration, literals)
+        return
+    if decoration == Decoration.HostAccessINTEL and n > 4:
+        value = (
+            reader.enumerant(p, "HostAccessQualifier", words[p + 3]),
+            reader.complete_string(p, p + 4, p + n),
+        )
+        reader.decorations.setdefault(words[p + 1], {})[decoration] = value
+        return
     if decoration == Decoration.LinkageAttributes:
         name, q = reader.string(p + 3, p + n)
         if q != p + n - 1:
@@ -146,6 +156,24 @@ def _decorate(reader: Reader, p: int, n: int, op: Op) -> None:
             # clang-22 writes 128 as 0xffffff80; a multiple of a number is one of its lowest bit, too.
             value = (literals[0] & -literals[0],)
     reader.decorations.setdefault(words[p + 1], {})[decoration] = value
+
+
+# By the kind of cache control, that of its enumerants.
+CACHE_CONTROLS = {
+    Decoration.CacheControlLoadINTEL: "LoadCacheControl",
+    Decoration.CacheControlStoreINTEL: "StoreCacheControl",
+}
+
+
+def _cache_control(reader: Reader, p: int, id_: int, decoration: Decoration, literals: list[int]) -> None:
+    """SPV_INTEL_cache_controls: the decoration is there once for each level of cache. {level: control}."""
+    level, word = literals
+    decorations = reader.decorations.setdefault(id_, {})
+    controls = dict(decorations.get(decoration, ()))
+    if level in controls:
+        raise reader.error(p, f"{decoration.name} of cache level {level} decorates id {id_} twice")
+    controls[level] = reader.enumerant(p, CACHE_CONTROLS[decoration], word)
+    decorations[decoration] = controls
 
 
 def _member_decorate(reader: Reader, p: int, n: int, op: Op) -> None:

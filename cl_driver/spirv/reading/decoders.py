@@ -14,7 +14,7 @@ from .. import instruction_sets
 from ..enumerant import Enumerant
 from ..enums import Op, OpenCLStd
 from ..module import Argument, Constant, Kind, MemoryAccess, Operand, Type
-from ..tables import ID_KINDS, MASK_KINDS, OPENCL_STD, ROWS, VALUE_KINDS
+from ..tables import ID_KINDS, MASK_KINDS, OPENCL_STD, ROWS, VALUE_KINDS, parameters
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -98,10 +98,32 @@ def _loop_merge(body: Body, p: int, n: int, op: Op) -> None:
         body.label(body.words[p + 1])
         body.label(body.words[p + 2])
         first = p + 3
+    else:
+        _check_loop_control(body, p, n)
     control = body.words[first]
     if control or op == Op.LoopControlINTEL:
         assert body.block is not None
         body.block.loop_control = (control, tuple(body.words[first + 1 : p + n]))
+
+
+def _check_loop_control(body: Body, p: int, n: int) -> None:
+    """SPV_INTEL_unstructured_loop_controls: "it must be the second-to-last instruction in its block"."""
+    words = body.words
+    body.reader.module.uses.setdefault(("Instruction", Op.LoopControlINTEL), p)
+    following = p + n
+    while words[following] & 0xFFFF in (Op.Line, Op.NoLine) and words[following] >> 16:
+        following += words[following] >> 16
+    if words[following] & 0xFFFF not in (Op.Branch, Op.BranchConditional):
+        raise body.error(p, "no OpBranch or OpBranchConditional comes next")
+    if n < 2:
+        raise body.error(p, "no loop control")
+    control = words[p + 1]
+    bits = [1 << bit for bit in range(32) if control >> bit & 1]
+    for bit in bits:
+        body.reader.enumerant(p, "LoopControl", bit)
+    wanted = sum(len(parameters("LoopControl", bit)) for bit in bits)
+    if n - 2 != wanted:
+        raise body.error(p, f"{n - 2} parameters, where the loop control has {wanted}")
 
 
 def _branch(body: Body, p: int, n: int, op: Op) -> None:

@@ -319,6 +319,12 @@ class Reader:
                     raise self.error(
                         len(self.words), f"SpecId decorates id {id_}, which is no specialisation constant"
                     )
+            if Decoration.HostAccessINTEL in decorations and id_ not in self.groups:
+                if not isinstance(self.values.get(id_), Variable):
+                    raise self.error(
+                        len(self.words),
+                        f"HostAccessINTEL decorates id {id_}, which is no variable of the module",
+                    )
             for given, plain in ID_DECORATIONS.items():
                 if given in decorations:
                     decorations[plain] = (self.integer(0, decorations.pop(given)[0]),)

@@ -111,8 +111,17 @@ def check_module(
             raise refuse("OpExtension", f"{extension} is not supported")
     requirements = Requirements(module)
     check_uses(module, requirements)
+    names: set[str] = set()  # by which hosts know variables
     for variable in module.variables:
         _variable(variable)
+        _, name = variable.decorations.get(Decoration.HostAccessINTEL, (0, ""))
+        if name in names:
+            raise refuse(
+                f"OpVariable '{variable.name}'",
+                f"HostAccessINTEL has the name '{name}' again",
+                variable.offset,
+            )
+        names |= {name} - {""}
     for type_ in module.images:
         _image(type_)
     return requirements
@@ -240,6 +249,22 @@ def check_entry_points(entry_points: list[EntryPoint]) -> None:
         _entry_point(entry)
 
 
+def _check_sizes(entry: EntryPoint) -> None:
+    """SPV_INTEL_kernel_attributes: what LocalSize must be for the modes that limit it."""
+    name, offset, modes = f"OpEntryPoint '{entry.name}'", entry.function.offset, entry.modes
+    required = modes.get(ExecutionMode.LocalSize, ())
+    largest = modes.get(ExecutionMode.MaxWorkgroupSizeINTEL)
+    if largest is not None and 0 in largest:
+        raise refuse(name, f"MaxWorkgroupSizeINTEL of {largest}", offset)
+    if any(size > most for size, most in zip(required, largest or (), strict=False)):
+        raise refuse(name, f"LocalSize {required} is above MaxWorkgroupSizeINTEL {largest}", offset)
+    (dimensions,) = modes.get(ExecutionMode.MaxWorkDimINTEL, (3,))
+    if dimensions > 3:
+        raise refuse(name, f"MaxWorkDimINTEL of {dimensions} dimensions", offset)
+    if any(size != 1 for size in required[dimensions:]):
+        raise refuse(name, f"LocalSize {required} for MaxWorkDimINTEL of {dimensions} dimensions", offset)
+
+
 _EXCLUDING = (
     (ExecutionMode.RoundingModeRTE, ExecutionMode.RoundingModeRTZ),
     (ExecutionMode.DenormPreserve, ExecutionMode.DenormFlushToZero),
@@ -256,6 +281,7 @@ def _entry_point(entry: EntryPoint) -> None:
             raise refuse(name, f"{mode.name}: a kernel of OpenCL 2.2 that no program enqueues", offset)
     if entry.function.linkage and entry.function.linkage[1] == LinkageType.Import:
         raise refuse(name, "a kernel without a body", offset)
+    _check_sizes(entry)
     for one, other in _EXCLUDING:
         if not {*entry.modes.get(one, ())}.isdisjoint(entry.modes.get(other, ())):
             raise refuse(name, f"{one.name} and {other.name} for the same width", offset)

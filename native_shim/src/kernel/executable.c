@@ -159,6 +159,8 @@ static struct cld_kernel_info *take_kernel(struct cld_executable *executable, st
     info->scratch_per_item = answer->scratch_per_item;
     for (uint32_t i = 0; i < answer->required_local_size_count; i++)
         info->reqd_local_size[i] = answer->required_local_size[i];
+    for (uint32_t i = 0; i < answer->max_local_size_count; i++)
+        info->max_local_size[i] = answer->max_local_size[i];
     info->max_group_size = answer->max_group_size;
     info->width = answer->width;
     info->uses_printf = answer->uses_printf;

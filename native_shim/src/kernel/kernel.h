@@ -121,6 +121,7 @@ struct cld_kernel_info {
     uint64_t scratch_fixed; /* bytes, see struct cld_thread */
     uint64_t scratch_per_item;
     uint64_t reqd_local_size[3];  /* zeros when the kernel has no reqd_work_group_size */
+    uint64_t max_local_size[3];   /* zeros when the kernel has no largest size of each dimension */
     uint64_t max_group_size;      /* CL_KERNEL_WORK_GROUP_SIZE */
     uint64_t sub_group_size;      /* work-items per sub-group */
     uint64_t reqd_sub_group_size; /* as the source requires, or 0 */

@@ -30,6 +30,12 @@ static uint64_t divisor(uint64_t size, uint64_t most, uint64_t width) {
     return best;
 }
 
+/* The largest local size of a dimension; 0 for no limit. */
+static uint64_t most_along(const struct cld_device *device, const struct cld_kernel_info *info, int i) {
+    uint64_t items = device->max_item_sizes[i], most = info->max_local_size[i];
+    return !items || (most && most < items) ? most : items;
+}
+
 static void choose_local_size(const struct cld_queue *queue, const struct cld_kernel_info *info,
                               const uint64_t *global, uint64_t *local) {
     const struct cld_device *device = queue->device;
@@ -44,9 +50,8 @@ static void choose_local_size(const struct cld_queue *queue, const struct cld_ke
         target = most;
     bool uniform = info->flags & CLD_KERNEL_UNIFORM_GROUPS;
     for (int i = 0; i < 3; i++) {
-        uint64_t limit = device->max_item_sizes[i] && device->max_item_sizes[i] < target
-                             ? device->max_item_sizes[i]
-                             : target;
+        uint64_t longest = most_along(device, info, i),
+                 limit = longest && longest < target ? longest : target;
         uint64_t unit = i ? 1 : width;
         /* Of the target; more than there is, so that rows which are not full vectors stay alone in a group.
          */
@@ -56,8 +61,7 @@ static void choose_local_size(const struct cld_queue *queue, const struct cld_ke
             if (!uniform) {
                 taken = limit / width * width;
                 local[0] = taken < global[0] ? taken : global[0];
-            } else if (local[0] < width && global[0] <= most &&
-                       (!device->max_item_sizes[0] || global[0] <= device->max_item_sizes[0]))
+            } else if (local[0] < width && global[0] <= most && (!longest || global[0] <= longest))
                 taken = local[0] = global[0];
         }
         target = target / taken ? target / taken : 1;
@@ -103,6 +107,10 @@ cl_int cld_ndrange_check(const struct cld_queue *queue, const struct cld_kernel_
          * work-group size for kernel in the program source." */
         CLD_REQUIRE(!required || local == info->reqd_local_size[i], CL_INVALID_WORK_GROUP_SIZE,
                     "not the kernel's required work-group size");
+        /* SPV_INTEL_kernel_attributes: "the maximum possible work-group size in the x, y, and z
+         * dimensions" */
+        CLD_REQUIRE(!info->max_local_size[i] || local <= info->max_local_size[i], CL_INVALID_WORK_GROUP_SIZE,
+                    "more than the kernel's largest work-group size of a dimension");
         CLD_REQUIRE(!__builtin_mul_overflow(items, local, &items), CL_INVALID_WORK_GROUP_SIZE,
                     "too many work-items in a group");
     }

@@ -23,7 +23,7 @@ DECLARATIONS = frozenset((
 ))  # fmt: skip
 # What the reader, the passes or the interpreter's loop take care of, where others have a table entry.
 ALIASES = {"AliasDomainDeclINTEL", "AliasScopeDeclINTEL", "AliasScopeListDeclINTEL"}
-READ = {"Label", "Phi", "LoopMerge", "SelectionMerge"} | ALIASES
+READ = {"Label", "Phi", "LoopMerge", "LoopControlINTEL", "SelectionMerge"} | ALIASES
 RUN = {"Branch", "BranchConditional", "Switch", "Return", "ReturnValue", "Unreachable", "Variable", "ExtInst"}
 # Collectives of work-groups and sub-groups: passes/ makes loops or lane operations of them.
 PASSES = {op.name for op in Op if op.name.startswith(("Group", "SubgroupShuffle"))}
@@ -31,6 +31,7 @@ PASSES |= {op.name for op in images.LOWERINGS}
 
 # Tested, but by other files than tests/runtime/codegen/ops/test_instructions.py: beginnings of names.
 ELSEWHERE = {
+    "LoopControlINTEL": "tests/runtime/codegen/ops/test_hints.py",
     "Alias": "tests/loader/programs/test_il_of_other_compilers.py",
     "printf": "tests/loader/c/programs.c",
     "GroupNonUniform": "tests/runtime/codegen/simd/test_subgroups.py",

@@ -48,6 +48,7 @@ def make_kernel(**changes) -> KernelInfo:
         "scratch_fixed": 0,
         "scratch_per_item": 0,
         "required_local_size": [0, 0, 0],
+        "max_local_size": [0, 0, 0],
         "max_group_size": 4096,
         "width": 1,
         "uses_printf": False,

@@ -190,6 +190,23 @@ def test_scopes_of_a_module(tmp_path):
     assert re.search(r"DW_AT_call_line +: 12\n", readelf("info", path))
 
 
+def test_functions_in_a_module(tmp_path):
+    """SPV_INTEL_debug_module: a module of the language is the scope of functions, and has none itself."""
+    declared = (
+        'OpCapability DebugInfoModuleINTEL\nOpExtension "SPV_INTEL_debug_module"\n'
+        '%set = OpExtInstImport "OpenCL.DebugInfo.100"'
+    )
+    named = "%named = OpExtInst %void %set DebugModuleINTEL %name %source %unit 1 %name %name %name 0"
+    nodes = NODES.replace("%ftype =", f"{named}\n    %ftype =").replace("0 %unit", "0 %named")
+    assert nodes.count("%named") == 3
+    il = module(SCOPED, declared, nodes)
+    store = reader.read(il).functions[0].blocks[0].instructions[0]
+    assert (store.line.scope.name, store.line.at.scope.name) == ("called", "k")
+    assert 22 in lines_of(object_of(il, tmp_path / "k.o"))
+    inside = module(SCOPED.replace("%block %at", "%named"), declared, nodes)
+    assert 22 in lines_of(object_of(inside, tmp_path / "k.o"))
+
+
 def test_nothing_outlives_a_block():
     il = module(LINE + "OpBranch %m\n%m = OpLabel\n%b = OpAtomicIAdd %i32 %p %one %zero %one\n")
     first, second = reader.read(il).functions[0].blocks
