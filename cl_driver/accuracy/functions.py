@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import DTypeLike
 
+from ..passes.program.errors import FUNCTIONS as ERRORS
+
 if TYPE_CHECKING:
     from typing import TypeAlias
 
@@ -55,53 +57,58 @@ class Function:
         return self.bounds[list(TYPES).index(type_.name)]
 
 
+def _bounded(name: str, bounds: tuple[float | None, float | None, float | None], how: str) -> Function:
+    """A function whose limits programs may ask for, too."""
+    return Function(name, bounds, ERRORS[name], how)
+
+
 def _exact(name: str, how: str) -> Function:
     return Function(name, (0, 0, 0), (0, 0), how)
 
 
 _ALL = (
-    Function("acos", (4, 4, 2), (1.3, 1.3), "asin polynomial; sqrt((1 - x) / 2) above 1/2"),
-    Function("acosh", (4, 4, 2), (1.6, 1.6), "sqrt(2 u) p(u) below 2, log (float); log1p in pairs (double)"),
-    Function("acospi", (5, 5, 2), (1.4, 1.4), "as acos, scaled polynomial"),
-    Function("asin", (4, 4, 2), (1.3, 1.5), "polynomial; pi/2 - 2 asin(sqrt((1 - x) / 2)) above 1/2"),
-    Function("asinh", (4, 4, 2), (1.2, 1.2), "polynomial up to 1/2; log(x + sqrt(x^2 + 1)) in pairs"),
-    Function("asinpi", (5, 5, 2), (1.9, 2.0), "as asin, scaled polynomial"),
-    Function("atan", (5, 5, 2), (2, 2), "polynomial; of x, 1/x, (x - 1) / (x + 1) (double)"),
-    Function("atanh", (5, 5, 2), (1.6, 1.6), "polynomial; log((1 + x) / (1 - x)) / 2; in pairs (double)"),
-    Function("atanpi", (5, 5, 2), (1.5, 1.6), "as atan, scaled polynomial"),
-    Function("atan2", (6, 6, 2), (2, 1.8), "atan of the smaller over the larger argument"),
-    Function("atan2pi", (6, 6, 2), (1.9, 1.9), "as atan2, scaled polynomial"),
-    Function("cbrt", (2, 2, 2), (0.52, 0.9), "third of the exponent, third-order steps, a residual"),
-    Function("cos", (4, 4, 2), (2, 1.9), "Cody-Waite, Payne-Hanek for large arguments; polynomials"),
-    Function("cosh", (4, 4, 2), (1.5, 1.6), "exp / 2 + 1 / (2 exp); cosh, sinh of k log(2) + r (double)"),
-    Function("cospi", (4, 4, 2), (1.7, 1.6), "exact reduction; (1 - 4 r^2) p(r^2)"),
-    Function("erf", (16, 16, 4), (4.2, 3.5), "x p(x^2) / q(x^2) (float), 128 or 16 pieces (double)"),
-    Function("erfc", (16, 16, 4), (0.56, 7), "exp(-x^2) p((x - c) / (x + c)), or 16 pieces (double)"),
-    Function("exp", (3, 3, 2), (1.1, 1.1), "Cody-Waite, polynomial, scaling by the exponent"),
-    Function("exp2", (3, 3, 2), (0.95, 0.95), "as exp"),
-    Function("exp10", (3, 3, 2), (1.1, 1.2), "as exp"),
-    Function("expm1", (3, 3, 2), (1.6, 1.5), "2^k p + (2^k - 1)"),
-    Function("log", (3, 3, 2), (1.25, 0.95), "m - 1 (float); f / (2 + f), or r m - 1 and a table (double)"),
-    Function("log2", (3, 3, 2), (1.3, 1.1), "as log, 1/log(2) in two parts"),
-    Function("log10", (3, 3, 2), (1.3, 1.1), "as log, 1/log(10) in two parts"),
-    Function("log1p", (2, 2, 2), (1.6, 1.5), "as log; f = 2^-k x + (2^-k - 1) by fma"),
+    _bounded("acos", (4, 4, 2), "asin polynomial; sqrt((1 - x) / 2) above 1/2"),
+    _bounded("acosh", (4, 4, 2), "sqrt(2 u) p(u) below 2, log (float); log1p in pairs (double)"),
+    _bounded("acospi", (5, 5, 2), "as acos, scaled polynomial"),
+    _bounded("asin", (4, 4, 2), "polynomial; pi/2 - 2 asin(sqrt((1 - x) / 2)) above 1/2"),
+    _bounded("asinh", (4, 4, 2), "polynomial up to 1/2; log(x + sqrt(x^2 + 1)) in pairs"),
+    _bounded("asinpi", (5, 5, 2), "as asin, scaled polynomial"),
+    _bounded("atan", (5, 5, 2), "polynomial; of x, 1/x, (x - 1) / (x + 1) (double)"),
+    _bounded("atanh", (5, 5, 2), "polynomial; log((1 + x) / (1 - x)) / 2; in pairs (double)"),
+    _bounded("atanpi", (5, 5, 2), "as atan, scaled polynomial"),
+    _bounded("atan2", (6, 6, 2), "atan of the smaller over the larger argument"),
+    _bounded("atan2pi", (6, 6, 2), "as atan2, scaled polynomial"),
+    _bounded("cbrt", (2, 2, 2), "third of the exponent, third-order steps, a residual"),
+    _bounded("cos", (4, 4, 2), "Cody-Waite, Payne-Hanek for large arguments; polynomials"),
+    _bounded("cosh", (4, 4, 2), "exp / 2 + 1 / (2 exp); cosh, sinh of k log(2) + r (double)"),
+    _bounded("cospi", (4, 4, 2), "exact reduction; (1 - 4 r^2) p(r^2)"),
+    _bounded("erf", (16, 16, 4), "x p(x^2) / q(x^2) (float), 128 or 16 pieces (double)"),
+    _bounded("erfc", (16, 16, 4), "exp(-x^2) p((x - c) / (x + c)), or 16 pieces (double)"),
+    _bounded("exp", (3, 3, 2), "Cody-Waite, polynomial, scaling by the exponent"),
+    _bounded("exp2", (3, 3, 2), "as exp"),
+    _bounded("exp10", (3, 3, 2), "as exp"),
+    _bounded("expm1", (3, 3, 2), "2^k p + (2^k - 1)"),
+    _bounded("log", (3, 3, 2), "m - 1 (float); f / (2 + f), or r m - 1 and a table (double)"),
+    _bounded("log2", (3, 3, 2), "as log, 1/log(2) in two parts"),
+    _bounded("log10", (3, 3, 2), "as log, 1/log(10) in two parts"),
+    _bounded("log1p", (2, 2, 2), "as log; f = 2^-k x + (2^-k - 1) by fma"),
     _exact("logb", "bits"),
-    Function("rsqrt", (2, 2, 1), (0.51, 0.51), "of an estimate; without AVX-512 1 / sqrt(x)"),
-    Function("sin", (4, 4, 2), (2, 1.9), "as cos"),
-    Function("sincos", (4, 4, 2), (1.6, 0.9), "as cos"),
-    Function("sinh", (4, 4, 2), (1.8, 0.85), "polynomial below 1; exp / 2 - 1 / (2 exp); as cosh (double)"),
-    Function("sinpi", (4, 4, 2), (1.6, 1.5), "exact reduction, one polynomial up to 1/2"),
-    Function("tan", (5, 5, 2.5), (2.5, 2.5), "as cos; polynomial, -1 / tan (float), quotient (double)"),
-    Function("tanh", (5, 5, 2), (1.5, 2.5), "polynomial or 1 - 2 / (exp(2 x) + 1); expm1(2 x) (double)"),
-    Function("tanpi", (6, 6, 2), (2, 2.8), "exact reduction, as tan"),
+    _bounded("rsqrt", (2, 2, 1), "of an estimate; without AVX-512 1 / sqrt(x)"),
+    _bounded("sin", (4, 4, 2), "as cos"),
+    _bounded("sincos", (4, 4, 2), "as cos"),
+    _bounded("sinh", (4, 4, 2), "polynomial below 1; exp / 2 - 1 / (2 exp); as cosh (double)"),
+    _bounded("sinpi", (4, 4, 2), "exact reduction, one polynomial up to 1/2"),
+    _bounded("tan", (5, 5, 2.5), "as cos; polynomial, -1 / tan (float), quotient (double)"),
+    _bounded("tanh", (5, 5, 2), "polynomial or 1 - 2 / (exp(2 x) + 1); expm1(2 x) (double)"),
+    _bounded("tanpi", (6, 6, 2), "exact reduction, as tan"),
     Function("lgamma", (None, None, None), (None, None), "product and 1/gamma(1 + t); Stirling; reflection"),
     Function("lgamma_r", (None, None, None), (None, None), "as lgamma"),
-    Function("tgamma", (16, 16, 4), (0.52, 7), "1/gamma(1 + t); Stirling in pairs; reflection (double)"),
-    Function("pow", (16, 16, 4), (0.56, 1.1), "exp2(y log2 x) in double; exp(y log x) in pairs (double)"),
-    Function("pown", (16, 16, 4), (0.56, 1.1), "as pow"),
-    Function("powr", (16, 16, 4), (0.56, 1.1), "as pow"),
-    Function("rootn", (16, 16, 4), (0.56, 1.1), "as pow, exponent 1/n in two parts"),
-    Function("hypot", (4, 4, 2), (1.3, 1.3), "root of the sum of squares"),
+    _bounded("tgamma", (16, 16, 4), "1/gamma(1 + t); Stirling in pairs; reflection (double)"),
+    _bounded("pow", (16, 16, 4), "exp2(y log2 x) in double; exp(y log x) in pairs (double)"),
+    _bounded("pown", (16, 16, 4), "as pow"),
+    _bounded("powr", (16, 16, 4), "as pow"),
+    _bounded("rootn", (16, 16, 4), "as pow, exponent 1/n in two parts"),
+    _bounded("hypot", (4, 4, 2), "root of the sum of squares"),
     Function("fdim", (0.5, 0.5, 0.5), (0, 0), "x - y or 0"),
     _exact("fma", "round to odd (float), 128-bit integers (double): for CPUs without the instruction"),
     _exact("fmod", "exact steps by fma, each of 21 (float) or 50 bits of the quotient"),

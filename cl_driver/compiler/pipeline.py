@@ -34,6 +34,7 @@ from ..passes.ir.subgroup_operations import uses_subgroups
 from ..passes.lower.exchange_ids import may_exchange_ids, with_exchanged_ids
 from ..passes.lower.images import depends_on_formats, image_args, is_image_function
 from ..passes.lower.lane_dimension import prefers_dimension_1
+from ..passes.program.lower import lower_extensions
 from ..records import replace
 from ..spirv import link, local_memory, reflect
 from ..spirv.enums import Capability, FunctionControl, SourceLanguage
@@ -96,6 +97,12 @@ def codegen_options(context: Context) -> CodegenOptions:
     )
 
 
+def _is_relaxed(context: Context) -> bool:
+    """Whether options let floating-point numbers be computed otherwise than a program says."""
+    options = context.options
+    return options.unsafe_math_optimizations or options.fast_relaxed_math or options.finite_math_only
+
+
 def _is_ours(name: str) -> bool:
     """True for functions that programs call and this driver has: in the library, or as instructions."""
     return library().has(name) or lowering_of_name(name) is not None or is_image_function(name)
@@ -141,6 +148,7 @@ class Prepared:
         try:
             self.module = link.link(_read(il), _is_ours)
             validate.validate(self.module, *_accepted())
+            lower_extensions(self.module, _is_relaxed(context))
             local_memory.check(self.module, host_limits().local_memory)
             self.reflections = {kernel.name: kernel for kernel in reflect.reflect(self.module)}
             self.globals = layout_globals(self.module)

@@ -291,6 +291,7 @@ CAPABILITIES = (
     Capability(
         "long_composites", spirv=("LongCompositesINTEL",), spirv_extensions=("SPV_INTEL_long_composites",)
     ),
+    Capability("fp_max_error", spirv=("FPMaxErrorINTEL",), spirv_extensions=("SPV_INTEL_fp_max_error",)),
     # Hints: nothing that a program can see depends on them.
     Capability(
         "unstructured_loop_controls",
@@ -385,6 +386,7 @@ SPIRV_NUMBERS = {
     "DotProductInputAll": 6016,
     "ExpectAssumeKHR": 5629,
     "FPFastMathModeINTEL": 5837,
+    "FPMaxErrorINTEL": 6169,
     "FPGAKernelAttributesINTEL": 5897,
     "Float16": 9,
     "Float16Buffer": 8,

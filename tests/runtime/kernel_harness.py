@@ -34,6 +34,7 @@ from cl_driver.jit import emit as emit_object
 from cl_driver.jit import identity
 from cl_driver.passes.ir.plan import PlanOptions
 from cl_driver.passes.pipeline import plan, version_by_guards
+from cl_driver.passes.program.lower import lower_extensions
 from cl_driver.spirv.link import link
 from cl_driver.spirv.reading.reader import read
 from cl_driver.spirv.types import TypeTable
@@ -98,6 +99,7 @@ class Program:
         self.inner = inner
         self.module = link([read(data, None, TypeTable(builtin_library().types))], lambda name: True)
         self.options = options or CodegenOptions()
+        lower_extensions(self.module, is_relaxed=bool(self.options.fast_math_flags))
         if IS_EMULATED:
             self.options = emulation.options_for(self.options)
         self.width = width

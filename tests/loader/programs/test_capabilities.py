@@ -283,6 +283,7 @@ ELSEWHERE = {
     "optnone": "runtime/codegen/ops/test_extensions.py",
     "uniform_decoration": "runtime/codegen/ops/test_extensions.py",
     "long_composites": "test_long_constants.py",
+    "fp_max_error": "runtime/program/test_max_errors.py",
     "unstructured_loop_controls": "test_spirv_hints.py",
     "cache_controls": "test_spirv_hints.py",
     "global_variable_host_access": "test_spirv_hints.py",

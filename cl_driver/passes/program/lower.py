@@ -1,0 +1,28 @@
+"""What extensions of SPIR-V add, made plain SPIR-V in all functions that kernels reach.
+
+Once for a program, before anything looks at its kernels: reflection, passes and code generation know nothing
+of these extensions.
+"""
+
+from __future__ import annotations
+
+from ...spirv.enums import Capability
+from ...spirv.module import Function, Module
+from ...spirv.reflect import called
+from .max_errors import keep_bounds
+
+
+def lower_extensions(module: Module, is_relaxed: bool = False) -> None:
+    """Changes a linked and valid module. is_relaxed: see max_errors.py.
+
+    SpirvError for what cannot be done."""
+    if Capability.FPMaxErrorINTEL in module.capabilities:
+        keep_bounds(_reached(module), module.types, is_relaxed)
+
+
+def _reached(module: Module) -> list[Function]:
+    """The functions that kernels are made of, each once."""
+    found: dict[int, Function] = {}
+    for entry in module.entry_points:
+        found.update((id(function), function) for function in called(entry.function))
+    return list(found.values())
