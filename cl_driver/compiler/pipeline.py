@@ -34,6 +34,7 @@ from ..passes.ir.subgroup_operations import uses_subgroups
 from ..passes.lower.exchange_ids import may_exchange_ids, with_exchanged_ids
 from ..passes.lower.images import depends_on_formats, image_args, is_image_function
 from ..passes.lower.lane_dimension import prefers_dimension_1
+from ..passes.program.function_pointers import WITHOUT_BODY
 from ..passes.program.lower import lower_extensions
 from ..records import replace
 from ..spirv import link, local_memory, reflect
@@ -105,6 +106,8 @@ def _is_relaxed(context: Context) -> bool:
 
 def _is_ours(name: str) -> bool:
     """True for functions that programs call and this driver has: in the library, or as instructions."""
+    if name in WITHOUT_BODY:
+        return True
     return library().has(name) or lowering_of_name(name) is not None or is_image_function(name)
 
 

@@ -292,6 +292,11 @@ CAPABILITIES = (
         "long_composites", spirv=("LongCompositesINTEL",), spirv_extensions=("SPV_INTEL_long_composites",)
     ),
     Capability("fp_max_error", spirv=("FPMaxErrorINTEL",), spirv_extensions=("SPV_INTEL_fp_max_error",)),
+    Capability(
+        "function_pointers",
+        spirv=("FunctionPointersINTEL", "IndirectReferencesINTEL"),
+        spirv_extensions=("SPV_INTEL_function_pointers",),
+    ),
     # Hints: nothing that a program can see depends on them.
     Capability(
         "unstructured_loop_controls",
@@ -392,6 +397,7 @@ SPIRV_NUMBERS = {
     "Float16Buffer": 8,
     "Float64": 10,
     "FloatControls2": 6029,
+    "FunctionPointersINTEL": 5603,
     "GenericPointer": 38,
     "GlobalVariableHostAccessINTEL": 6187,
     "GroupNonUniform": 61,
@@ -409,6 +415,7 @@ SPIRV_NUMBERS = {
     "ImageBuffer": 47,
     "ImageMipmap": 15,
     "ImageReadWrite": 14,
+    "IndirectReferencesINTEL": 5604,
     "Int16": 22,
     "Int64": 11,
     "Int64Atomics": 12,

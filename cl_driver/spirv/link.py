@@ -182,6 +182,7 @@ def _replace(modules: list[Module], replacements: dict[int, object]) -> None:
                 variable.initializer = new(variable.initializer)
         for entry in module.entry_points:
             entry.interface = list(map(new, entry.interface))
+        module.function_pointers = list(map(new, module.function_pointers))
         for function in module.functions:
             if function.decoded:
                 for block in function.blocks:
@@ -209,6 +210,7 @@ def _merge(modules: list[Module], replacements: dict[int, object]) -> Module:
         out.strings += module.strings
         out.readers += module.readers
         out.images += module.images
+        out.function_pointers += module.function_pointers
         out.uses = module.uses | out.uses
         out.misplaced = out.misplaced or module.misplaced
         for spec_id, constant in module.spec_constants.items():

@@ -162,7 +162,7 @@ class Undef(Value):
 
 class ConstantExpr(Value):
     """OpSpecConstantOp that reading/spec_constant_ops.py could not fold: address arithmetic on global
-    variables."""
+    variables. OpConstantFunctionPointerINTEL of a Function, until passes/program/ numbers functions."""
 
     __slots__ = ("op", "operands")
 
@@ -382,4 +382,5 @@ class Module:
     # of what first used it.
     uses: dict[tuple[str, int], int] = field(default_factory=dict)
     images: list[Type] = field(default_factory=list)
+    function_pointers: list[ConstantExpr] = field(default_factory=list)  # OpConstantFunctionPointerINTEL
     misplaced: SpirvError | None = None  # of the first declaration that breaks the logical layout

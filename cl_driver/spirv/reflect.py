@@ -284,6 +284,17 @@ def called(function: Function) -> list[Function]:
     return list(found.values())
 
 
+def called_by_address(module: Module) -> list[Function]:
+    """The functions of a program that calls through pointers may be of, in the order of the module; those
+    whose addresses only hosts ask for, too."""
+    addressed = {id(pointer.operands[0]) for pointer in module.function_pointers}
+    return [
+        function
+        for function in module.functions
+        if id(function) in addressed or Decoration.ReferencedIndirectlyINTEL in function.decorations
+    ]
+
+
 def uses_printf(entry: EntryPoint) -> bool:
     """Whether the kernel may print."""
     return any(

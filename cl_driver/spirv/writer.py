@@ -235,6 +235,8 @@ class _Writer:
             return number
         if isinstance(value, Undef):
             op, operands = Op.Undef, []
+        elif isinstance(value, ConstantExpr) and value.op is Op.ConstantFunctionPointerINTEL:
+            op, operands = value.op, [self.ids[id(value.operands[0])]]
         elif isinstance(value, ConstantExpr):
             operands = [value.op, *(o if isinstance(o, int) else self.value(o) for o in value.operands)]
             op = Op.SpecConstantOp

@@ -164,6 +164,30 @@ def clone_instruction(instruction: Instruction, operands: list[Operand], block: 
     return copy
 
 
+def copy_function(function: Function) -> Function:
+    """A copy that shares nothing with the original but what it calls, and module-scope values."""
+    new = Function(function.type, function.name, function.control)
+    new.decorations = function.decorations
+    values: Copies = {}
+    for argument in function.arguments:
+        values[argument] = copy = Argument(argument.type, argument.index, argument.name)
+        copy.decorations = argument.decorations
+        new.arguments.append(copy)
+    for block in function.blocks:
+        values[block] = Block(new, block.name)
+        values[block].loop_control = block.loop_control
+    for block in function.blocks:
+        copy = values[block]
+        for i in block.instructions:
+            values[i] = made = clone_instruction(i, i.operands, copy)
+            copy.instructions.append(made)
+        new.blocks.append(copy)
+    for block in new.blocks:
+        for i in block.instructions:
+            i.operands = [values.get(o, o) for o in i.operands]
+    return new
+
+
 def append(
     block: Block,
     op: Op,

@@ -10,9 +10,9 @@ from __future__ import annotations
 import weakref
 
 from ...spirv.enums import Op
-from ...spirv.module import Argument, Block, Constant, Function, Value
+from ...spirv.module import Constant, Function, Value
 from ...spirv.types import TypeTable
-from ..ir.instructions import Copies, clone_instruction, substitute
+from ..ir.instructions import copy_function, substitute
 from ..scalar.simplify import simplify
 
 
@@ -48,27 +48,3 @@ class Specialiser:
 
 
 _specialisers: weakref.WeakKeyDictionary[TypeTable, Specialiser] = weakref.WeakKeyDictionary()
-
-
-def copy_function(function: Function) -> Function:
-    """A copy that shares nothing with the original but what it calls, and module-scope values."""
-    new = Function(function.type, function.name, function.control)
-    new.decorations = function.decorations
-    values: Copies = {}
-    for argument in function.arguments:
-        values[argument] = copy = Argument(argument.type, argument.index, argument.name)
-        copy.decorations = argument.decorations
-        new.arguments.append(copy)
-    for block in function.blocks:
-        values[block] = Block(new, block.name)
-        values[block].loop_control = block.loop_control
-    for block in function.blocks:
-        copy = values[block]
-        for i in block.instructions:
-            values[i] = made = clone_instruction(i, i.operands, copy)
-            copy.instructions.append(made)
-        new.blocks.append(copy)
-    for block in new.blocks:
-        for i in block.instructions:
-            i.operands = [values.get(o, o) for o in i.operands]
-    return new

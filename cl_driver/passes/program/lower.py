@@ -9,13 +9,18 @@ from __future__ import annotations
 from ...spirv.enums import Capability
 from ...spirv.module import Function, Module
 from ...spirv.reflect import called
+from .function_pointers import lower_function_pointers
 from .max_errors import keep_bounds
+
+_BY_POINTER = {Capability.FunctionPointersINTEL, Capability.IndirectReferencesINTEL}
 
 
 def lower_extensions(module: Module, is_relaxed: bool = False) -> None:
     """Changes a linked and valid module. is_relaxed: see max_errors.py.
 
     SpirvError for what cannot be done."""
+    if not _BY_POINTER.isdisjoint(module.capabilities):
+        lower_function_pointers(module)
     if Capability.FPMaxErrorINTEL in module.capabilities:
         keep_bounds(_reached(module), module.types, is_relaxed)
 

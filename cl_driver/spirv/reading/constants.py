@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import repeat
 
-from ..enums import Decoration, Op
-from ..module import Constant, Kind, Type, Value
+from ..enums import Decoration, Op, StorageClass
+from ..module import Constant, ConstantExpr, Kind, Type, Value
 from . import spec_constant_ops
 
 TYPE_CHECKING = False
@@ -77,6 +77,13 @@ def _element_types(reader: Reader, p: int, type_: Type) -> tuple[tuple[Type, ...
     raise reader.error(p, f"{type_!r} is not a composite type")
 
 
+def _pointer_as(reader: Reader, pointer: Value, type_: Type) -> Value:
+    """The same address as a pointer to something else."""
+    if isinstance(pointer, Constant) and not pointer.value:
+        return reader.table.null(type_)
+    return ConstantExpr(type_, Op.Bitcast, (pointer,))
+
+
 def _constant_composite(reader: Reader, p: int, n: int, op: Op) -> None:
     words = reader.words
     type_ = reader.type(p, words[p + 1])
@@ -90,8 +97,13 @@ def _constant_composite(reader: Reader, p: int, n: int, op: Op) -> None:
         raise reader.error(p, f"{len(constituents)} constituents for {type_!r}, which has {count}")
     wanted = members or repeat(type_.element)
     for i, (constituent, its_type) in enumerate(zip(constituents, wanted, strict=False)):
-        if constituent.type is not its_type:
-            raise reader.error(p, f"constituent {i} has type {constituent.type!r}")
+        given = constituent.type
+        if given is its_type:
+            continue
+        if not (given.kind is its_type.kind is Kind.POINTER and given.storage is its_type.storage):
+            raise reader.error(p, f"constituent {i} has type {given!r}")
+        # clang's tables of virtual functions: each pointer is to what it points to.
+        constituents = (*constituents[:i], _pointer_as(reader, constituent, its_type), *constituents[i + 1 :])
     _define(reader, p, reader.table.constant(type_, constituents))
 
 
@@ -122,6 +134,18 @@ def _constant_sampler(reader: Reader, p: int, n: int, op: Op) -> None:
 def _constant_pipe_storage(reader: Reader, p: int, n: int, op: Op) -> None:
     words = reader.words
     _define(reader, p, reader.table.constant(reader.type(p, words[p + 1]), tuple(words[p + 3 : p + 6])))
+
+
+def _function_pointer(reader: Reader, p: int, n: int, op: Op) -> None:
+    """The function comes later in the module: Reader.finish() puts it in."""
+    words = reader.words
+    type_ = reader.type(p, words[p + 1])
+    if type_.kind is not Kind.POINTER or type_.storage is not StorageClass.CodeSectionINTEL:
+        raise reader.error(p, f"{type_!r} is not a pointer into CodeSectionINTEL")
+    value = ConstantExpr(type_, op, ())
+    reader.module.function_pointers.append(value)
+    reader.addressed.append((p, value, words[p + 3]))
+    _define(reader, p, value)
 
 
 def _spec_constant_op(reader: Reader, p: int, n: int, op: Op) -> None:
@@ -156,4 +180,5 @@ CONSTANT_HANDLERS: dict[int, Handler] = {
     Op.ConstantSampler: _constant_sampler,
     Op.ConstantPipeStorage: _constant_pipe_storage,
     Op.SpecConstantOp: _spec_constant_op,
+    Op.ConstantFunctionPointerINTEL: _function_pointer,
 }

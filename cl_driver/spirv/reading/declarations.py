@@ -395,7 +395,7 @@ def _layout() -> dict[int, int]:
         [Op.ModuleProcessed],
         [op for op in ops if op in of_class("Annotation")],
         [op for op in ops if op in of_class("Type-Declaration", "Constant-Creation")]
-        + [Op.ConstantPipeStorage, Op.Variable, Op.Undef],
+        + [Op.ConstantPipeStorage, Op.ConstantFunctionPointerINTEL, Op.Variable, Op.Undef],
         [Op.Function],
     ]
     return {int(op): number for number, section in enumerate(sections) for op in section}

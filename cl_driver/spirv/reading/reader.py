@@ -13,7 +13,18 @@ from array import array
 
 from ..enums import Decoration, ExecutionMode, Op
 from ..errors import SpirvError
-from ..module import NO_DECORATIONS, Constant, EntryPoint, Function, Kind, Module, Type, Value, Variable
+from ..module import (
+    NO_DECORATIONS,
+    Constant,
+    ConstantExpr,
+    EntryPoint,
+    Function,
+    Kind,
+    Module,
+    Type,
+    Value,
+    Variable,
+)
 from ..tables import CONTINUED, ENUMS, ROWS
 from ..types import TypeTable
 from .body import Body
@@ -69,6 +80,7 @@ class Reader:
         self.entry_points: list[tuple[int, int, str, list[int]]] = []
         self.modes: list[tuple[int, int, ExecutionMode, tuple[int, ...], bool]] = []
         self.forward: dict[int, Type] = {}  # pointers declared ahead
+        self.addressed: list[tuple[int, ConstantExpr, int]] = []  # pointers to functions, with their ids
         self.local_ids: set[int] = set()  # those that the bodies decoded so far define
         self.module = Module(types=table, readers=[self], memory_model=None)
         self.header(data)
@@ -313,6 +325,15 @@ class Reader:
                 entry.modes[mode] = (
                     entry.modes.get(mode, ()) + literals if mode in REPEATED_MODES else literals
                 )
+        for p, pointer, id_ in self.addressed:
+            function = self.value(p, id_)
+            if not isinstance(function, Function):
+                raise self.error(p, f"id {id_} is not a function")
+            # clang deduces what pointers point to anew for each use: pointees may differ, and be lost.
+            pointee = pointer.type.element
+            if pointee.kind is Kind.FUNCTION and len(pointee.members) != len(function.type.members):
+                raise self.error(p, f"{pointer.type!r} is not a pointer to the function's type")
+            pointer.operands = (function,)
         for id_, decorations in self.decorations.items():
             if Decoration.SpecId in decorations and id_ not in self.groups:
                 if getattr(self.values.get(id_), "spec_id", None) is None:

@@ -212,12 +212,16 @@ def _match(a: Type, b: Type) -> bool:
     return all(map(_match, a.members, b.members))
 
 
+# SPV_INTEL_function_pointers forbids it of the last one, but clang has functions' addresses in tables so.
+_OF_GENERIC = (
+    StorageClass.Function, StorageClass.Workgroup, StorageClass.CrossWorkgroup, StorageClass.CodeSectionINTEL,
+)  # fmt: skip
+
+
 def _to_generic(i: Instruction) -> None:
     source = pointer(i.operands[0])
     need(
-        i.type.kind is POINTER
-        and i.type.storage is StorageClass.Generic
-        and source.storage in (StorageClass.Function, StorageClass.Workgroup, StorageClass.CrossWorkgroup),
+        i.type.kind is POINTER and i.type.storage is StorageClass.Generic and source.storage in _OF_GENERIC,
         "{!r} to {!r}",
         source,
         i.type,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from ..enums import Op
-from ..module import Constant, Instruction
+from ..module import Constant, Instruction, Kind
 from .rules import FLOAT, INT, VECTOR, Rule, count, need, pointer, scalar, types
+from .rules_access import same_but_pointees
 
 
 def _read_clock(i: Instruction) -> None:
@@ -56,6 +57,27 @@ def _intel_block(i: Instruction) -> None:
     need(element.kind is INT and pointee in (None, element), "{!r} behind {!r}", data, pointee)
 
 
+def _function_pointer_call(i: Instruction) -> None:
+    need(i.operands, "no function")
+    pointee = pointer(i.operands[0], "the function").element
+    need(pointee is not None and pointee.kind is Kind.FUNCTION, "a call of what {!r} points to", pointee)
+    arguments = i.operands[1:]
+    need(i.type is pointee.element, "a result of type {!r}, the function's is {!r}", i.type, pointee.element)
+    need(
+        len(arguments) == len(pointee.members),
+        "{} arguments, the function has {} parameters",
+        len(arguments),
+        len(pointee.members),
+    )
+    for argument, parameter in zip(arguments, pointee.members, strict=True):
+        need(
+            same_but_pointees(argument.type, parameter),
+            "an argument of type {!r} for a parameter of {!r}",
+            argument.type,
+            parameter,
+        )
+
+
 EXTENSION_RULES: dict[Op, Rule] = {
     Op.SubgroupShuffleINTEL: _intel_shuffle,
     Op.SubgroupShuffleDownINTEL: _intel_shuffle,
@@ -63,6 +85,7 @@ EXTENSION_RULES: dict[Op, Rule] = {
     Op.SubgroupShuffleXorINTEL: _intel_shuffle,
     Op.SubgroupBlockReadINTEL: _intel_block,
     Op.SubgroupBlockWriteINTEL: _intel_block,
+    Op.FunctionPointerCallINTEL: _function_pointer_call,
     Op.ReadClockKHR: _read_clock,
     Op.ConvertFToBF16INTEL: _bfloat16,
     Op.ConvertBF16ToFINTEL: _bfloat16,

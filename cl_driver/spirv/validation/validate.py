@@ -15,6 +15,7 @@ from ..errors import SpirvError
 from ..link import plain_name
 from ..module import Block, Function, Instruction, Module
 from ..reading.body import reverse_postorder
+from ..reflect import called_by_address
 from ..tables import ROWS
 from .rules import RULES, Rule, RuleError
 from .rules_access import ACCESS_RULES
@@ -41,10 +42,17 @@ def validate(
     roots = [(entry.function, f"kernel '{entry.name}'") for entry in module.entry_points]
     if everything or not roots:
         roots += ((function, f"function '{plain_name(function)}'") for function in module.functions)
+    roots += ((function, f"function '{plain_name(function)}'") for function in _only_by_address(module))
     done: set[int] = set()
     for root, name in roots:
         _calls(root, name, done, rules)
     check_uses(module, requirements)
+
+
+def _only_by_address(module: Module) -> list[Function]:
+    """What pointers to functions may point to: kernels reach it without naming it."""
+    by_pointer = {Capability.FunctionPointersINTEL, Capability.IndirectReferencesINTEL}
+    return [] if by_pointer.isdisjoint(module.capabilities) else called_by_address(module)
 
 
 def accepted_capabilities(names: Iterable[str]) -> frozenset[int]:

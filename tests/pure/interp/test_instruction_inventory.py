@@ -28,9 +28,13 @@ RUN = {"Branch", "BranchConditional", "Switch", "Return", "ReturnValue", "Unreac
 # Collectives of work-groups and sub-groups: passes/ makes loops or lane operations of them.
 PASSES = {op.name for op in Op if op.name.startswith(("Group", "SubgroupShuffle"))}
 PASSES |= {op.name for op in images.LOWERINGS}
+# What passes/program/ makes plain SPIR-V of.
+PASSES |= {"FunctionPointerCallINTEL", "ConstantFunctionPointerINTEL"}
 
 # Tested, but by other files than tests/runtime/codegen/ops/test_instructions.py: beginnings of names.
 ELSEWHERE = {
+    "FunctionPointerCallINTEL": "tests/runtime/program/test_function_pointers.py",
+    "ConstantFunctionPointerINTEL": "tests/runtime/program/test_function_pointers.py",
     "LoopControlINTEL": "tests/runtime/codegen/ops/test_hints.py",
     "Alias": "tests/loader/programs/test_il_of_other_compilers.py",
     "printf": "tests/loader/c/programs.c",

@@ -1,0 +1,75 @@
+"""Programs of several modules with what Intel's SPIR-V extensions add, built and run as hosts do it."""
+
+from __future__ import annotations
+
+import ctypes
+
+import pytest
+
+from cl_driver.api.generated import enums as cl
+from tests.runtime.program.clang import compile_with
+
+ITEMS = 40
+
+
+@pytest.fixture
+def run(opencl):
+    """run(modules, kernels, ints): builds them as one program, runs kernels(global int *) one after another on a
+    buffer of so many ints, and gives that back."""
+
+    def do(modules, kernels, count=ITEMS):
+        context, device = opencl.context(), opencl.device()
+        programs = []
+        for data in modules:
+            programs.append(opencl.make("clCreateProgramWithIL", context, data, len(data)))
+            opencl.ok("clCompileProgram", programs[-1], 0, None, None, 0, None, None, None, None)
+        handles = (ctypes.c_void_p * len(programs))(*programs)
+        linked = opencl.make("clLinkProgram", context, 0, None, None, len(programs), handles, None, None)
+        queue = opencl.make("clCreateCommandQueueWithProperties", context, device, None)
+        array = (ctypes.c_int32 * count)(*range(count))
+        size = ctypes.sizeof(array)
+        buffer = opencl.make("clCreateBuffer", context, cl.CL_MEM_COPY_HOST_PTR, size, array)
+        for name in kernels:
+            kernel = opencl.make("clCreateKernel", linked, name)
+            opencl.ok("clSetKernelArg", kernel, 0, 8, ctypes.c_uint64(buffer))
+            opencl.ok("clEnqueueNDRangeKernel", queue, kernel, 1, None, [ITEMS], None, 0, None, None)
+            opencl.ok("clReleaseKernel", kernel)
+        opencl.ok("clEnqueueReadBuffer", queue, buffer, 1, 0, size, array, 0, None, None)
+        for release, handle in (
+            ("clReleaseMemObject", buffer), ("clReleaseCommandQueue", queue), ("clReleaseProgram", linked),
+            *(("clReleaseProgram", program) for program in programs), ("clReleaseContext", context),
+        ):  # fmt: skip
+            opencl.ok(release, handle)
+        return list(array)
+
+    return do
+
+
+FUNCTIONS = """
+#pragma OPENCL EXTENSION __cl_clang_function_pointers : enable
+typedef int (*op_t)(int);
+int square(int a) { return a * a; }
+int negative(int a) { return -a; }
+op_t choose(int n) { return n & 1 ? square : negative; }
+"""
+KERNELS = """
+#pragma OPENCL EXTENSION __cl_clang_function_pointers : enable
+typedef int (*op_t)(int);
+op_t choose(int n);
+int square(int a);
+global op_t kept[40];
+kernel void keep(global int *p) { int i = get_global_id(0); kept[i] = i % 3 == 2 ? 0 : choose(i); }
+kernel void apply(global int *p) {
+    int i = get_global_id(0);
+    if (kept[i])
+        p[i] = kept[i](p[i]) + (kept[i] == square);
+}
+"""
+
+
+def test_pointers_to_functions_of_another_module(run):
+    """One kernel leaves them in a variable, another calls them; null is none."""
+    modules = [compile_with(text, ("SPV_INTEL_function_pointers",), "-cl-std=CL3.0")
+               for text in (FUNCTIONS, KERNELS)]  # fmt: skip
+    want = [i if i % 3 == 2 else i * i + 1 if i & 1 else -i for i in range(ITEMS)]
+    assert run(modules, [b"keep", b"apply"]) == want
