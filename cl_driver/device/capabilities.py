@@ -297,6 +297,11 @@ CAPABILITIES = (
         spirv=("FunctionPointersINTEL", "IndirectReferencesINTEL"),
         spirv_extensions=("SPV_INTEL_function_pointers",),
     ),
+    Capability(
+        "variable_length_arrays",
+        spirv=("VariableLengthArrayINTEL",),
+        spirv_extensions=("SPV_INTEL_variable_length_array",),
+    ),
     # Hints: nothing that a program can see depends on them.
     Capability(
         "unstructured_loop_controls",
@@ -440,6 +445,7 @@ SPIRV_NUMBERS = {
     "SubgroupShuffleINTEL": 5568,
     "UniformDecoration": 71,
     "UnstructuredLoopControlsINTEL": 5886,
+    "VariableLengthArrayINTEL": 5817,
     "Vector16": 7,
 }
 SPIRV_INSTRUCTION_SETS = ("OpenCL.std", "OpenCL.DebugInfo.100")

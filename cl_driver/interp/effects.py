@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from ..passes.ir.layout import size_of
 from ..passes.ir.ops import PassOp
-from ..spirv.enums import Op
+from ..spirv.enums import Op, StorageClass
 from ..spirv.module import Instruction, Kind
 from . import numbers as n
 from .core import Scalar
@@ -38,6 +38,17 @@ def _effect(*ops: Op) -> Callable[[Effect], Effect]:
 )  # fmt: skip
 def _(machine: Machine, instruction: Instruction, operands: list[Datum], item: Item) -> Datum:
     return None
+
+
+@_effect(Op.VariableLengthArrayINTEL)
+def _(machine: Machine, instruction: Instruction, operands: list[Datum], item: Item) -> Datum:
+    size = operands[0] * size_of(instruction.type.element)
+    return machine.memory.allocate(size, StorageClass.Function)
+
+
+@_effect(Op.SaveMemoryINTEL, Op.RestoreMemoryINTEL)
+def _(machine: Machine, instruction: Instruction, operands: list[Datum], item: Item) -> Datum:
+    return 0  # memory is not scarce here
 
 
 @_effect(Op.Undef)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..enums import Op
+from ..enums import Op, StorageClass
 from ..module import Constant, Instruction, Kind
 from .rules import FLOAT, INT, VECTOR, Rule, count, need, pointer, scalar, types
 from .rules_access import same_but_pointees
@@ -78,6 +78,28 @@ def _function_pointer_call(i: Instruction) -> None:
         )
 
 
+def _variable_array(i: Instruction) -> None:
+    (length,) = types(i)
+    need(
+        i.type.kind is Kind.POINTER
+        and i.type.storage is StorageClass.Function
+        and i.type.element is not None,
+        "an array of type {!r}",
+        i.type,
+    )
+    need(i.type.element.kind not in (Kind.VOID, Kind.FUNCTION), "elements of type {!r}", i.type.element)
+    need(length is not None and length.kind is INT, "a length of type {!r}", length)
+
+
+def _saved_memory(i: Instruction) -> None:
+    type_ = i.type if i.op is Op.SaveMemoryINTEL else pointer(i.operands[0])
+    need(
+        type_.kind is Kind.POINTER and type_.storage is StorageClass.Function,
+        "{!r} is not a pointer into Function memory",
+        type_,
+    )
+
+
 EXTENSION_RULES: dict[Op, Rule] = {
     Op.SubgroupShuffleINTEL: _intel_shuffle,
     Op.SubgroupShuffleDownINTEL: _intel_shuffle,
@@ -85,6 +107,9 @@ EXTENSION_RULES: dict[Op, Rule] = {
     Op.SubgroupShuffleXorINTEL: _intel_shuffle,
     Op.SubgroupBlockReadINTEL: _intel_block,
     Op.SubgroupBlockWriteINTEL: _intel_block,
+    Op.VariableLengthArrayINTEL: _variable_array,
+    Op.SaveMemoryINTEL: _saved_memory,
+    Op.RestoreMemoryINTEL: _saved_memory,
     Op.FunctionPointerCallINTEL: _function_pointer_call,
     Op.ReadClockKHR: _read_clock,
     Op.ConvertFToBF16INTEL: _bfloat16,

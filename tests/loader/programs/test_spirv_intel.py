@@ -14,8 +14,7 @@ ITEMS = 40
 
 @pytest.fixture
 def run(opencl):
-    """run(modules, kernels, ints): builds them as one program, runs kernels(global int *) one after another on a
-    buffer of so many ints, and gives that back."""
+    """run(modules, kernels, ints): builds a program of them, and runs kernels(global int *) on one buffer."""
 
     def do(modules, kernels, count=ITEMS):
         context, device = opencl.context(), opencl.device()

@@ -12,6 +12,7 @@ from cl_driver.device import capabilities
 from cl_driver.device.cpu import host_cpu
 from cl_driver.interp import core, effects, opencl_memory
 from cl_driver.passes.lower import images
+from cl_driver.passes.program import variable_arrays
 from cl_driver.spirv.enums import Capability, Op, OpenCLStd
 from cl_driver.spirv.tables import OPENCL_STD, ROWS
 from cl_driver.spirv.validation.validate import accepted_capabilities
@@ -29,10 +30,15 @@ RUN = {"Branch", "BranchConditional", "Switch", "Return", "ReturnValue", "Unreac
 PASSES = {op.name for op in Op if op.name.startswith(("Group", "SubgroupShuffle"))}
 PASSES |= {op.name for op in images.LOWERINGS}
 # What passes/program/ makes plain SPIR-V of.
-PASSES |= {"FunctionPointerCallINTEL", "ConstantFunctionPointerINTEL"}
+PASSES |= {
+    "FunctionPointerCallINTEL",
+    "ConstantFunctionPointerINTEL",
+    *(op.name for op in variable_arrays.OPS),
+}
 
 # Tested, but by other files than tests/runtime/codegen/ops/test_instructions.py: beginnings of names.
 ELSEWHERE = {
+    **dict.fromkeys((op.name for op in variable_arrays.OPS), "tests/runtime/program/test_variable_arrays.py"),
     "FunctionPointerCallINTEL": "tests/runtime/program/test_function_pointers.py",
     "ConstantFunctionPointerINTEL": "tests/runtime/program/test_function_pointers.py",
     "LoopControlINTEL": "tests/runtime/codegen/ops/test_hints.py",
