@@ -302,6 +302,14 @@ CAPABILITIES = (
         spirv=("VariableLengthArrayINTEL",),
         spirv_extensions=("SPV_INTEL_variable_length_array",),
     ),
+    Capability(
+        "arbitrary_precision_integers",
+        spirv=("ArbitraryPrecisionIntegersALTERA",),
+        spirv_extensions=(
+            "SPV_ALTERA_arbitrary_precision_integers",
+            "SPV_INTEL_arbitrary_precision_integers",
+        ),
+    ),
     # Hints: nothing that a program can see depends on them.
     Capability(
         "unstructured_loop_controls",
@@ -378,6 +386,7 @@ def spirv_extensions(cpu: Cpu) -> tuple[str, ...]:
 # with the grammar, which the host's process does not load.
 SPIRV_NUMBERS = {
     "Addresses": 4,
+    "ArbitraryPrecisionIntegersALTERA": 5844,
     "AtomicFloat16AddEXT": 6095,
     "AtomicFloat16MinMaxEXT": 5616,
     "AtomicFloat32AddEXT": 6033,

@@ -12,6 +12,16 @@ from .module import Kind, Type
 POINTER_BYTES = 8
 
 
+def word_width(width: int) -> int:
+    """Bits of the words that an integer of this width takes: one of at most 64, or several of 64."""
+    return 64 if width > 32 else 32 if width > 16 else 16 if width > 8 else 8
+
+
+def is_of_any_width(type_: Type) -> bool:
+    """Whether a type is of integers that are no words (SPV_INTEL_arbitrary_precision_integers)."""
+    return type_.kind is Kind.INT and type_.width not in (8, 16, 32, 64)
+
+
 def size_of(type_: Type) -> int:
     """Bytes from one array element of this type to the next."""
     return (type_.layout or _layout(type_))[0]
@@ -24,7 +34,10 @@ def alignment_of(type_: Type) -> int:
 
 def _layout(type_: Type) -> tuple[int, int]:
     kind = type_.kind
-    if kind is Kind.INT or kind is Kind.FLOAT:
+    if kind is Kind.INT:
+        alignment = word_width(type_.width) // 8
+        size = -(-type_.width // (8 * alignment)) * alignment
+    elif kind is Kind.FLOAT:
         size = alignment = type_.width // 8
     elif kind is Kind.BOOL:
         size = alignment = 1

@@ -308,6 +308,6 @@ def uses_printf(entry: EntryPoint) -> bool:
 def spec_constants(module: Module) -> dict[int, int]:
     """SpecId to the size in bytes of its value."""
     return {
-        spec_id: 1 if c.type.kind is Kind.BOOL else c.type.width // 8
+        spec_id: 1 if c.type.kind is Kind.BOOL else -(-c.type.width // 8)
         for spec_id, c in module.spec_constants.items()
     }

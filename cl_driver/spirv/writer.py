@@ -254,9 +254,7 @@ class _Writer:
             return Op.ConstantTrue if value.value else Op.ConstantFalse, []
         if type_.kind in (Kind.INT, Kind.FLOAT):
             bits = value.value
-            if type_.width == 64:
-                return Op.Constant, [bits & 0xFFFFFFFF, bits >> 32]
-            return Op.Constant, [bits]
+            return Op.Constant, [bits >> k & 0xFFFFFFFF for k in range(0, type_.width, 32)]
         if type_.op == Op.TypeSampler:
             return Op.ConstantSampler, list(value.value)
         if type_.op == Op.TypePipeStorage:

@@ -116,7 +116,11 @@ def _write(result: GlobalsLayout, image: bytearray, offset: int, value: Value, t
                 _write(result, image, offset + distance, constituent, member)
             return
         size = size_of(type_.element)
-        if type_.element.kind in (Kind.INT, Kind.FLOAT) and {*map(type, value.value)} == {Constant}:
+        if (
+            size in _CODES
+            and type_.element.kind in (Kind.INT, Kind.FLOAT)
+            and {*map(type, value.value)} == {Constant}
+        ):
             values = [constituent.value or 0 for constituent in value.value]
             image[offset : offset + size * len(values)] = struct.pack(
                 f"<{len(values)}{_CODES[size]}", *values

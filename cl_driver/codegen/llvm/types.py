@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from ...passes.ir.layout import alignment_of, member_offset, size_of
+from ...spirv.layout import is_of_any_width, word_width
 from ...spirv.module import Constant, Kind, Type, Undef, Value
 from .errors import CodegenError
 
@@ -52,6 +53,10 @@ def forget_types() -> None:
 
 def _ir_type(type_: Type) -> str:
     kind = type_.kind
+    if is_of_any_width(type_):  # in memory alone: values have become words
+        word = word_width(type_.width)
+        count = -(-type_.width // word)
+        return f"i{word}" if count == 1 else f"[{count} x i{word}]"
     if kind is Kind.INT:
         return f"i{type_.width}"
     if kind is Kind.FLOAT:
@@ -127,6 +132,9 @@ def float_text(bits: int, width: int) -> str:
 def scalar_text(type_: Type, value: int | None) -> str:
     """The LLVM literal of a scalar constant, in the form that Constant.value has."""
     value = value or 0
+    if is_of_any_width(type_) and type_.width > 64:
+        words = (value >> k & (1 << 64) - 1 for k in range(0, type_.width, 64))
+        return f"[{', '.join(f'i64 {word}' for word in words)}]"
     if type_.kind is Kind.INT:
         return str(value)
     if type_.kind is Kind.BOOL:

@@ -10,6 +10,7 @@ from ...spirv.enums import Capability
 from ...spirv.module import Function, Module
 from ...spirv.reflect import called
 from .function_pointers import lower_function_pointers
+from .integers import lower_integers
 from .max_errors import keep_bounds
 from .variable_arrays import end_with_functions
 
@@ -22,6 +23,8 @@ def lower_extensions(module: Module, is_relaxed: bool = False) -> None:
     SpirvError for what cannot be done."""
     if not _BY_POINTER.isdisjoint(module.capabilities):
         lower_function_pointers(module)
+    if Capability.ArbitraryPrecisionIntegersALTERA in module.capabilities:
+        lower_integers(_reached(module), module.types)
     if Capability.VariableLengthArrayINTEL in module.capabilities:
         entries = {id(entry.function) for entry in module.entry_points}
         end_with_functions([f for f in _reached(module) if id(f) not in entries], module.types)

@@ -33,9 +33,12 @@ def _constant(reader: Reader, p: int, n: int, op: Op) -> None:
     type_ = reader.type(p, words[p + 1])
     if type_.kind not in (Kind.INT, Kind.FLOAT):
         raise reader.error(p, f"{type_!r} is not a numeric type")
-    if n != (5 if type_.width == 64 else 4):
+    if n - 3 != -(-type_.width // 32):
         raise reader.error(p, f"{n - 3} words of literal for {type_!r}")
-    value = (words[p + 3] | words[p + 4] << 32 if n == 5 else words[p + 3]) & ((1 << type_.width) - 1)
+    value = words[p + 3]
+    for k in range(1, n - 3):
+        value |= words[p + 3 + k] << 32 * k
+    value &= (1 << type_.width) - 1
     spec_id = _spec_id(reader, p) if op == Op.SpecConstant else None
     if spec_id is None:
         _define(reader, p, reader.table.constant(type_, value))

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from .. import instruction_sets
 from ..enums import AddressingModel, Decoration, ExecutionModel, FPEncoding, MemoryModel, Op, StorageClass
+from ..layout import is_of_any_width
 from ..module import NO_DECORATIONS, Constant, Kind, Type, Variable
 from ..tables import of_class, parameters
-from ..types import MAX_DEPTH, MAX_PARAMETERS
+from ..types import MAX_DEPTH, MAX_PARAMETERS, MAX_WIDTH
 from .constants import CONSTANT_HANDLERS, Handler, continuation
 
 TYPE_CHECKING = False
@@ -220,8 +221,8 @@ def _type_bool(reader: Reader, p: int, n: int, op: Op) -> None:
 
 def _type_int(reader: Reader, p: int, n: int, op: Op) -> None:
     id_, width, signed = reader.words[p + 1 : p + 4]
-    if width not in (8, 16, 32, 64):
-        raise reader.error(p, f"width {width} is not 8, 16, 32 or 64")
+    if not 0 < width <= MAX_WIDTH:
+        raise reader.error(p, f"width {width} is not one of 1 to {MAX_WIDTH}")
     if signed:
         raise reader.error(p, f"signedness {signed}; integers of kernels have none (0)")
     reader.module.uses.setdefault(("TypeInt", width), p)
@@ -242,7 +243,7 @@ def _type_float(reader: Reader, p: int, n: int, op: Op) -> None:
 def _type_vector(reader: Reader, p: int, n: int, op: Op) -> None:
     id_, element_id, count = reader.words[p + 1 : p + 4]
     element = reader.type(p, element_id)
-    if element.kind not in (Kind.INT, Kind.FLOAT, Kind.BOOL):
+    if element.kind not in (Kind.INT, Kind.FLOAT, Kind.BOOL) or is_of_any_width(element):
         raise reader.error(p, f"components of type {element!r}")
     # Universal validation allows 2, 3, 4, 8 and 16; LLVM's SPIR-V back end makes others of vector shuffles,
     # and of its SLP vectoriser's <1 x T> pointers to a type that it otherwise takes for T.

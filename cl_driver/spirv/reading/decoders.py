@@ -145,13 +145,13 @@ def _switch(body: Body, p: int, n: int, op: Op) -> None:
     selector = body.value(p, words[p + 1])
     if selector.type is None:
         raise body.error(p, "the selector's definition comes later")
-    size = 2 if getattr(selector.type, "width", 0) > 32 else 1
+    size = max(1, -(-getattr(selector.type, "width", 0) // 32))
     operands = [selector, body.label(words[p + 2])]
     if (n - 3) % (size + 1):
         raise body.error(p, "literals and labels do not come in pairs")
     mask = (1 << (getattr(selector.type, "width", 0) or 32)) - 1
     for q in range(p + 3, p + n, size + 1):
-        literal = words[q] | words[q + 1] << 32 if size == 2 else words[q]
+        literal = sum(words[q + k] << 32 * k for k in range(size))
         operands += (literal & mask, body.label(words[q + size]))
     body.add(p, op, None, 0, operands)
     body.block = None

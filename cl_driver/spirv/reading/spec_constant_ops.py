@@ -17,7 +17,7 @@ from ..types import TypeTable
 
 def size(type_: Type) -> int:
     """Bytes of a scalar as clSetProgramSpecializationConstant takes it."""
-    return 1 if type_.kind is Kind.BOOL else type_.width // 8
+    return 1 if type_.kind is Kind.BOOL else -(-type_.width // 8)
 
 
 def split(op: Op, words: list[int]) -> tuple[list[int], list[int]]:

@@ -136,6 +136,8 @@ def check_uses(module: Module, requirements: Requirements) -> None:
 def _check_use(requirements: Requirements, kind: str, value: int, offset: int) -> None:
     if kind in _TYPES:
         wanted = TYPE_CAPABILITIES.get((kind, value))
+        if kind == "TypeInt" and value not in (8, 16, 32, 64):
+            wanted = (Capability.ArbitraryPrecisionIntegersALTERA,)
         if wanted and requirements.capabilities.isdisjoint(wanted):
             names = " or ".join(capability.name for capability in wanted)
             what = f"{value} components" if kind == "TypeVector" else f"width {value}"

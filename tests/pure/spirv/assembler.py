@@ -141,7 +141,7 @@ class _Assembler:
             elif kind in ("LiteralContextDependentNumber", "Switch"):
                 width = self.widths.get(type_ if kind != "Switch" else self.types.get(words[0], 0), 32)
                 value = self.number(token, width, type_)
-                words += [value & 0xFFFFFFFF, value >> 32] if width == 64 else [value & 0xFFFFFFFF]
+                words += [value >> k & 0xFFFFFFFF for k in range(0, width, 32)]
             elif kind in VALUE_KINDS:
                 value = int(token) if token.isdigit() else ENUMS[kind][token]
                 words.append(value)
