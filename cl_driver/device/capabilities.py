@@ -299,7 +299,7 @@ CAPABILITIES = (
     ),
     Capability(
         "variable_length_arrays",
-        spirv=("VariableLengthArrayINTEL",),
+        spirv=("UntypedVariableLengthArrayINTEL", "VariableLengthArrayINTEL"),
         spirv_extensions=("SPV_INTEL_variable_length_array",),
     ),
     Capability(
@@ -309,6 +309,9 @@ CAPABILITIES = (
             "SPV_ALTERA_arbitrary_precision_integers",
             "SPV_INTEL_arbitrary_precision_integers",
         ),
+    ),
+    Capability(
+        "untyped_pointers", spirv=("UntypedPointersKHR",), spirv_extensions=("SPV_KHR_untyped_pointers",)
     ),
     # Hints: nothing that a program can see depends on them.
     Capability(
@@ -454,6 +457,8 @@ SPIRV_NUMBERS = {
     "SubgroupShuffleINTEL": 5568,
     "UniformDecoration": 71,
     "UnstructuredLoopControlsINTEL": 5886,
+    "UntypedPointersKHR": 4473,
+    "UntypedVariableLengthArrayINTEL": 6243,
     "VariableLengthArrayINTEL": 5817,
     "Vector16": 7,
 }

@@ -8,7 +8,7 @@ from __future__ import annotations
 from .. import instruction_sets
 from ..enums import AddressingModel, Decoration, ExecutionModel, FPEncoding, MemoryModel, Op, StorageClass
 from ..layout import is_of_any_width
-from ..module import NO_DECORATIONS, Constant, Kind, Type, Variable
+from ..module import NO_DECORATIONS, Constant, ConstantExpr, Kind, Type, Variable
 from ..tables import of_class, parameters
 from ..types import MAX_DEPTH, MAX_PARAMETERS, MAX_WIDTH
 from .constants import CONSTANT_HANDLERS, Handler, continuation
@@ -381,6 +381,26 @@ def _variable(reader: Reader, p: int, n: int, op: Op) -> None:
     reader.module.variables.append(variable)
 
 
+def _untyped_variable(reader: Reader, p: int, n: int, op: Op) -> None:
+    """A variable of the type of its data, and its address without a type."""
+    words = reader.words
+    type_, id_ = reader.type(p, words[p + 1]), words[p + 2]
+    storage = reader.enumerant(p, "StorageClass", words[p + 3])
+    if type_.kind is not Kind.POINTER or type_.storage is not storage or type_.element is not None:
+        raise reader.error(p, f"{type_!r} is not an untyped pointer into {storage.name}")
+    if n < 5:
+        raise reader.error(p, "no type of data")
+    data = reader.data_type(p, words[p + 4])
+    initializer = reader.value(p, words[p + 5]) if n > 5 else None
+    if initializer is not None and initializer.type is not data:
+        raise reader.error(p, f"initializer of type {initializer.type!r} for {data!r}")
+    variable = Variable(reader.table.pointer(storage, data), initializer)
+    variable.offset = p
+    reader.values[reader.new_id(p, id_)] = ConstantExpr(type_, Op.Bitcast, (variable,))
+    reader.describe(variable, id_)
+    reader.module.variables.append(variable)
+
+
 def _layout() -> dict[int, int]:
     """{opcode: section} of SPIR-V 2.4, of the instructions that are in one section only."""
     ops = list(map(Op, HANDLERS))
@@ -396,7 +416,8 @@ def _layout() -> dict[int, int]:
         [Op.ModuleProcessed],
         [op for op in ops if op in of_class("Annotation")],
         [op for op in ops if op in of_class("Type-Declaration", "Constant-Creation")]
-        + [Op.ConstantPipeStorage, Op.ConstantFunctionPointerINTEL, Op.Variable, Op.Undef],
+        + [Op.ConstantPipeStorage, Op.ConstantFunctionPointerINTEL, Op.Variable]
+        + [Op.UntypedVariableKHR, Op.Undef],
         [Op.Function],
     ]
     return {int(op): number for number, section in enumerate(sections) for op in section}
@@ -458,5 +479,6 @@ HANDLERS: dict[int, Handler] = {
     Op.TypeImage: _type_image,
     Op.TypeSampledImage: _type_sampled_image,
     Op.Variable: _variable,
+    Op.UntypedVariableKHR: _untyped_variable,
 }
 LAYOUT = _layout()

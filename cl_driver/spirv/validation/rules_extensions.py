@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ..enums import Op, StorageClass
-from ..module import Constant, Instruction, Kind
+from ..module import Constant, Instruction, Kind, Operand, Type
 from .rules import FLOAT, INT, VECTOR, Rule, count, need, pointer, scalar, types
-from .rules_access import same_but_pointees
+from .rules_access import same_but_pointees, walk
 
 
 def _read_clock(i: Instruction) -> None:
@@ -100,6 +100,56 @@ def _saved_memory(i: Instruction) -> None:
     )
 
 
+def _untyped(i: Instruction) -> Type:
+    """The type of an instruction whose result is an untyped pointer."""
+    need(i.type.kind is Kind.POINTER and i.type.element is None, "a result of type {!r}", i.type)
+    return i.type
+
+
+def _type_operand(i: Instruction, operand: Operand) -> Type:
+    need(isinstance(operand, Type), "no type where one is needed")
+    need(operand.kind not in (Kind.VOID, Kind.FUNCTION), "memory of type {!r}", operand)
+    type_: Type = operand
+    return type_
+
+
+def _untyped_chain(i: Instruction) -> None:
+    base_type, base, *indices = i.operands
+    type_ = _type_operand(i, base_type)
+    need(pointer(base, "the base").storage is _untyped(i).storage, "{!r} of {!r}", i.type, base.type)
+    if i.op in (Op.UntypedPtrAccessChainKHR, Op.UntypedInBoundsPtrAccessChainKHR):
+        first = indices.pop(0).type
+        need(first is not None and first.kind is INT, "element of type {!r}", first)
+    walk(type_, indices)
+
+
+def _untyped_variable(i: Instruction) -> None:
+    storage, *rest = i.operands
+    need(_untyped(i).storage is StorageClass.Function, "a variable of type {!r} in a function", i.type)
+    need(storage == StorageClass.Function, "storage class {!r} in a function", storage)
+    need(rest, "no type of data")
+    type_ = _type_operand(i, rest[0])
+    need(len(rest) < 2 or rest[1].type is type_, "an initializer of another type")
+
+
+def _untyped_array(i: Instruction) -> None:
+    type_, length = i.operands
+    _type_operand(i, type_)
+    need(_untyped(i).storage is StorageClass.Function, "an array of type {!r}", i.type)
+    need(length.type is not None and length.type.kind is INT, "a length of type {!r}", length.type)
+
+
+def _untyped_prefetch(i: Instruction) -> None:
+    pointer(i.operands[0])
+
+
+def _untyped_copy(i: Instruction) -> None:
+    need(len(i.operands) >= 7, "too few operands")
+    for operand in i.operands[1:3]:
+        need(pointer(operand).element is None, "a copy by {!r}", operand.type)
+    need(isinstance(i.operands[3], Constant), "a size of elements that is not constant")
+
+
 EXTENSION_RULES: dict[Op, Rule] = {
     Op.SubgroupShuffleINTEL: _intel_shuffle,
     Op.SubgroupShuffleDownINTEL: _intel_shuffle,
@@ -110,6 +160,19 @@ EXTENSION_RULES: dict[Op, Rule] = {
     Op.VariableLengthArrayINTEL: _variable_array,
     Op.SaveMemoryINTEL: _saved_memory,
     Op.RestoreMemoryINTEL: _saved_memory,
+    **dict.fromkeys(
+        (
+            Op.UntypedAccessChainKHR,
+            Op.UntypedInBoundsAccessChainKHR,
+            Op.UntypedPtrAccessChainKHR,
+            Op.UntypedInBoundsPtrAccessChainKHR,
+        ),
+        _untyped_chain,
+    ),
+    Op.UntypedVariableKHR: _untyped_variable,
+    Op.UntypedVariableLengthArrayINTEL: _untyped_array,
+    Op.UntypedPrefetchKHR: _untyped_prefetch,
+    Op.UntypedGroupAsyncCopyKHR: _untyped_copy,
     Op.FunctionPointerCallINTEL: _function_pointer_call,
     Op.ReadClockKHR: _read_clock,
     Op.ConvertFToBF16INTEL: _bfloat16,

@@ -286,6 +286,7 @@ ELSEWHERE = {
     "function_pointers": "runtime/program/test_function_pointers.py",
     "variable_length_arrays": "runtime/program/test_variable_arrays.py",
     "arbitrary_precision_integers": "runtime/program/test_integers.py",
+    "untyped_pointers": "runtime/program/test_untyped_pointers.py",
     "fp_max_error": "runtime/program/test_max_errors.py",
     "unstructured_loop_controls": "test_spirv_hints.py",
     "cache_controls": "test_spirv_hints.py",

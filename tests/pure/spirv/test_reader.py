@@ -453,7 +453,7 @@ def test_malformed_bodies(body, rule):
 @pytest.mark.parametrize(
     ("text", "rule"),
     [
-        ("%t = OpTypeInt 24 0", "width 24"),
+        ("%t = OpTypeInt 1025 0", "width 1025"),
         ("%t = OpTypeVector %i32 17", "17 components"),
         ("%t = OpTypeArray %i32 %c0", "array of 0 elements"),
         ("%t = OpTypeArray %void %c7", "not a type of objects"),
@@ -480,7 +480,7 @@ def test_types_nest_only_so_deep():
 
 def test_the_error_says_where():
     with pytest.raises(SpirvError) as caught:
-        reader.read(assemble(PREAMBLE + TYPES + "%t = OpTypeInt 24 0"))
+        reader.read(assemble(PREAMBLE + TYPES + "%t = OpTypeInt 1025 0"))
     data = assemble(PREAMBLE + TYPES)
     assert caught.value.offset == len(data) // 4
     assert caught.value.instruction == "OpTypeInt"
