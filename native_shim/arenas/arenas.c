@@ -1,9 +1,9 @@
-/* Memory of large pages for the objects of compiler processes' Python (cl_driver/arenas.py): they come up, fill
- * tens of megabytes and end, and the system takes as long to give them these page by page as Python takes to run
- * a good part of their code.
+/* Memory of large pages for the objects of compiler processes' Python (cl_driver/arenas.py): they come up,
+ * fill tens of megabytes and end, and the system takes as long to give them these page by page as Python
+ * takes to run a good part of their code.
  *
- * Python takes arenas and returns them; it holds the GIL meanwhile. Those that it had before are returned here,
- * too: they were mapped as these are. */
+ * Python takes arenas and returns them; it holds the GIL meanwhile. Those that it had before are returned
+ * here, too: they were mapped as these are. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdbool.h>

@@ -132,7 +132,8 @@ CL_API_ENTRY cl_int CL_API_CALL clGetMemAllocInfoINTEL(cl_context handle, const 
     CLD_REQUIRE(context, CL_INVALID_CONTEXT, "not a context");
     struct cld_allocation found;
     if (!cld_allocation_find(context, ptr, &found) || found.kind == CLD_ALLOCATED_SVM)
-        found = (struct cld_allocation){.kind = CLD_ALLOCATED_SVM}; /* what every query answers "unknown" of */
+        found =
+            (struct cld_allocation){.kind = CLD_ALLOCATED_SVM}; /* what every query answers "unknown" of */
     cl_unified_shared_memory_type_intel type = type_of(found.kind);
     const void *answer;
     size_t size;

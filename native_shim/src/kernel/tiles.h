@@ -17,8 +17,8 @@ static inline bool cld_has_rest(const uint32_t *tile, const struct cld_launch *l
     return !cld_has_tiles(tile, size) || !cld_has_tiles(tile, edge);
 }
 
-/* Whether some global id or size is above what code for several work-items at a time takes for granted: SMALL_ID
- * of passes/analysis/shape_lattice.py. */
+/* Whether some global id or size is above what code for several work-items at a time takes for granted:
+ * SMALL_ID of passes/analysis/shape_lattice.py. */
 static inline bool cld_has_large_ids(const struct cld_launch *launch) {
     for (int i = 0; i < 3; i++) /* the sums do not overflow: cld_ndrange_check() has looked */
         if (launch->global_offset[i] + launch->global_size[i] >= UINT64_C(1) << 29)

@@ -7,8 +7,8 @@
 #include "memory/allocator.h"
 #include "object/lock.h"
 
-/* Order of ranges that do not overlap. One that overlaps another counts as equal to it, so that a range of one
- * byte finds what it lies in. */
+/* Order of ranges that do not overlap. One that overlaps another counts as equal to it, so that a range of
+ * one byte finds what it lies in. */
 static int compare(const void *a, const void *b) {
     const struct cld_allocation *x = a, *y = b;
     if ((uintptr_t)x->start + x->size <= (uintptr_t)y->start)
@@ -64,8 +64,7 @@ bool cld_allocation_find(struct cld_context *context, const void *pointer, struc
 bool cld_allocation_free(struct cld_context *context, const void *start, bool is_svm) {
     cld_lock(context);
     struct cld_allocation *allocation = find(context, start);
-    if (allocation &&
-        (allocation->start != start || (allocation->kind == CLD_ALLOCATED_SVM) != is_svm))
+    if (allocation && (allocation->start != start || (allocation->kind == CLD_ALLOCATED_SVM) != is_svm))
         allocation = NULL;
     if (allocation)
         tdelete(allocation, &context->allocations, compare);

@@ -6,7 +6,12 @@
 
 #include "object/objects.h"
 
-enum cld_allocation_kind { CLD_ALLOCATED_SVM, CLD_ALLOCATED_HOST, CLD_ALLOCATED_DEVICE, CLD_ALLOCATED_SHARED };
+enum cld_allocation_kind {
+    CLD_ALLOCATED_SVM,
+    CLD_ALLOCATED_HOST,
+    CLD_ALLOCATED_DEVICE,
+    CLD_ALLOCATED_SHARED
+};
 
 enum { CLD_ALLOCATION_ALIGN = 128 }; /* of long16, the largest data type: the most that may be asked for */
 

@@ -44,7 +44,8 @@ CL_API_ENTRY void *CL_API_CALL clSVMAlloc(cl_context handle, cl_svm_mem_flags fl
      * must be a power of two up to the largest data type supported". */
     if ((alignment & (alignment - 1)) || alignment > CLD_ALLOCATION_ALIGN)
         return fail("alignment is not a power of two up to 128");
-    void *start = cld_allocation_new(context, &(struct cld_allocation){.size = size, .kind = CLD_ALLOCATED_SVM});
+    void *start =
+        cld_allocation_new(context, &(struct cld_allocation){.size = size, .kind = CLD_ALLOCATED_SVM});
     return start ? start : fail("no memory");
 }
 

@@ -45,8 +45,8 @@ struct cld_context {
 
 struct cld_queue {
     struct cld_object obj;
-    struct cld_context *context; /* held */
-    struct cld_device *device;   /* held */
+    struct cld_context *context;       /* held */
+    struct cld_device *device;         /* held */
     struct cld_queue *next, *previous; /* in the list of the context */
     cl_command_queue_properties properties;
     size_t property_count; /* as in cld_context, of clCreateCommandQueueWithProperties */

@@ -15,9 +15,9 @@
 
 struct cld_work;
 
-/* For the units [first, total), between up to slots threads. Chunks are of at least grain where a thread begins
- * on a range, later of at least usual (the last one may be smaller). nodes: the memory node of each slot, or
- * NULL for one of all. NULL: out of memory. */
+/* For the units [first, total), between up to slots threads. Chunks are of at least grain where a thread
+ * begins on a range, later of at least usual (the last one may be smaller). nodes: the memory node of each
+ * slot, or NULL for one of all. NULL: out of memory. */
 struct cld_work *cld_work_new(uint64_t first, uint64_t total, uint64_t grain, uint64_t usual, unsigned slots,
                               const uint16_t *nodes);
 
