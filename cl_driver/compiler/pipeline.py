@@ -34,8 +34,7 @@ from ..passes.ir.subgroup_operations import uses_subgroups
 from ..passes.lower.exchange_ids import may_exchange_ids, with_exchanged_ids
 from ..passes.lower.images import depends_on_formats, image_args, is_image_function
 from ..passes.lower.lane_dimension import prefers_dimension_1
-from ..passes.program.function_pointers import WITHOUT_BODY
-from ..passes.program.lower import lower_extensions
+from ..passes.program.lower import WITHOUT_BODY, lower_extensions
 from ..records import replace
 from ..spirv import link, local_memory, reflect
 from ..spirv.enums import Capability, FunctionControl, SourceLanguage

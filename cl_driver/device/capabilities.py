@@ -313,6 +313,11 @@ CAPABILITIES = (
     Capability(
         "untyped_pointers", spirv=("UntypedPointersKHR",), spirv_extensions=("SPV_KHR_untyped_pointers",)
     ),
+    Capability(
+        "bfloat16",
+        spirv=("BFloat16DotProductKHR", "BFloat16TypeKHR"),
+        spirv_extensions=("SPV_KHR_bfloat16",),
+    ),
     # Hints: nothing that a program can see depends on them.
     Capability(
         "unstructured_loop_controls",
@@ -397,6 +402,8 @@ SPIRV_NUMBERS = {
     "AtomicFloat64AddEXT": 6034,
     "AtomicFloat64MinMaxEXT": 5613,
     "BFloat16ConversionINTEL": 6115,
+    "BFloat16DotProductKHR": 5117,
+    "BFloat16TypeKHR": 5116,
     "BitInstructions": 6025,
     "CacheControlsINTEL": 6441,
     "DebugInfoModuleINTEL": 6114,

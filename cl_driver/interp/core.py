@@ -13,7 +13,7 @@ from ..passes.ir.layout import size_of, step_into
 from ..spirv.enums import Decoration, Op, StorageClass
 from ..spirv.module import Instruction, Kind, Type
 from . import numbers as n
-from .memory import Datum, InterpreterError, zero
+from .memory import Datum, InterpreterError, is_encoded, zero
 
 if TYPE_CHECKING:
     from .machine import Machine
@@ -400,7 +400,8 @@ def to_bits(value: Datum, type_: Type) -> int:
     if type_.kind is Kind.VECTOR:
         width = type_.element.width
         return sum(to_bits(v, type_.element) << (i * width) for i, v in enumerate(value))
-    return n.float_to_bits(value, type_.width) if type_.kind is Kind.FLOAT else value
+    is_float = type_.kind is Kind.FLOAT and not is_encoded(type_)
+    return n.float_to_bits(value, type_.width) if is_float else value
 
 
 def from_bits(bits: int, type_: Type) -> Datum:
@@ -408,7 +409,8 @@ def from_bits(bits: int, type_: Type) -> Datum:
     if type_.kind is Kind.VECTOR:
         width = type_.element.width
         return tuple(from_bits(n.mask(bits >> (i * width), width), type_.element) for i in range(type_.count))
-    return n.float_from_bits(bits, type_.width) if type_.kind is Kind.FLOAT else bits
+    is_float = type_.kind is Kind.FLOAT and not is_encoded(type_)
+    return n.float_from_bits(bits, type_.width) if is_float else bits
 
 
 # Composites

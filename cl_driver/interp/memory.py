@@ -4,7 +4,7 @@ A pointer is an int: the segment's number above bit 40, the offset below. Segmen
 ranges of numbers, so that a generic pointer knows what it points to. Every access is checked.
 
 Values: BOOL bool; INT int, unsigned; FLOAT float, exactly representable in the type; VECTOR, ARRAY,
-STRUCT tuple; POINTER int; OPAQUE an int too.
+STRUCT tuple; POINTER int; OPAQUE an int too. FLOAT of an encoding of its own, as bfloat16, int.
 """
 
 from __future__ import annotations
@@ -29,6 +29,11 @@ Datum: TypeAlias = Any
 
 class InterpreterError(Exception):
     """The program did something undefined, or something that the interpreter does not know."""
+
+
+def is_encoded(type_: Type) -> bool:
+    """Whether values of a floating-point type are their bits, as an int: bfloat16."""
+    return type_.kind is Kind.FLOAT and bool(type_.operands)
 
 
 class Memory:
@@ -69,7 +74,7 @@ class Memory:
     def load(self, type_: Type, address: int) -> Datum:
         """The value of a type at an address."""
         kind = type_.kind
-        if kind is Kind.INT:
+        if kind is Kind.INT or is_encoded(type_):
             return int.from_bytes(self.view(address, type_.width // 8), "little")
         if kind is Kind.FLOAT:
             return struct.unpack(_FLOAT_FORMAT[type_.width], self.view(address, type_.width // 8))[0]
@@ -82,7 +87,7 @@ class Memory:
     def store(self, type_: Type, address: int, value: Datum) -> None:
         """Puts a value of a type to an address."""
         kind = type_.kind
-        if kind is Kind.INT:
+        if kind is Kind.INT or is_encoded(type_):
             size = type_.width // 8
             self.view(address, size)[:] = value.to_bytes(size, "little")
         elif kind is Kind.FLOAT:
@@ -121,7 +126,7 @@ def zero(type_: Type) -> Datum:
     kind = type_.kind
     if kind is Kind.BOOL:
         return False
-    if kind is Kind.FLOAT:
+    if kind is Kind.FLOAT and not is_encoded(type_):
         return 0.0
     if kind in (Kind.VECTOR, Kind.ARRAY):
         return (zero(type_.element),) * type_.count

@@ -50,7 +50,7 @@ from .lower.powers import expand_powers
 from .lower.subgroups import lower_subgroups
 from .lower.toward_zero import round_toward_zero
 from .lower.vloadn import load_vectors
-from .program.variable_arrays import has_variable_arrays, lower_variable_arrays
+from .program.lower import has_variable_arrays
 from .scalar.component_stores import store_components
 from .scalar.cse import drop_repeated
 from .scalar.exchange_loops import replace_exchanges
@@ -117,7 +117,9 @@ def plan(
         options = calls.options
     still_kept = {callee: callee for callee in kept.values()}
     function = run_pass("inline", inline, options, None, module, entry_point.function, kept)
-    if Capability.VariableLengthArrayINTEL in module.capabilities and has_variable_arrays(function):
+    if has_variable_arrays(module):
+        from .program.variable_arrays import lower_variable_arrays
+
         run_pass("variable_arrays", lower_variable_arrays, options, function, types)
     has_order = orders_memory(function)
     run_pass("vloadn", load_vectors, options, function, types)

@@ -15,7 +15,6 @@ from ...spirv.tables import of_class
 from ..ir.instructions import EXTINST_PRINTF, is_by_value, is_extinst
 from ..ir.layout import size_of
 from ..ir.plan import PlanError
-from ..program.variable_arrays import OPS as VARIABLE_ARRAYS
 from .inline import MAX_INSTRUCTIONS, callees, inlined_sizes
 
 # Kernels of fewer instructions after inlining are fast to compile, and LLVM sees all of them at once.
@@ -43,7 +42,8 @@ MOST_STACK = 16 << 10
 
 # What only a kernel knows: its work-item, its group, and the memory that is shared out by launches.
 _OF_KERNELS = of_class("Atomic", "Barrier", "Group", "Non-Uniform", "Pipe", "Image") | {
-    Op.GenericCastToPtrExplicit, Op.GenericPtrMemSemantics, *VARIABLE_ARRAYS,
+    Op.GenericCastToPtrExplicit, Op.GenericPtrMemSemantics,
+    Op.VariableLengthArrayINTEL, Op.SaveMemoryINTEL, Op.RestoreMemoryINTEL,
 }  # fmt: skip
 
 

@@ -25,9 +25,6 @@ STRIDE = 16
 
 MOST_COPIES = 1000  # of functions on cycles
 
-# What C++ puts in tables of virtual functions where there is no function to call (Itanium C++ ABI, 3.2.6).
-WITHOUT_BODY = frozenset(("__cxa_pure_virtual", "__cxa_deleted_virtual"))
-
 
 def lower_function_pointers(module: Module) -> None:
     """Changes the functions that kernels reach, and constants.

@@ -9,30 +9,52 @@ from __future__ import annotations
 from ...spirv.enums import Capability
 from ...spirv.module import Function, Module
 from ...spirv.reflect import called, called_by_address
-from .function_pointers import lower_function_pointers
-from .integers import lower_integers
-from .max_errors import keep_bounds
-from .untyped_pointers import type_pointers
-from .variable_arrays import end_with_functions
 
+# With those that imply them.
+_UNTYPED = {Capability.UntypedPointersKHR, Capability.UntypedVariableLengthArrayINTEL}
+_VARIABLE_ARRAYS = {Capability.VariableLengthArrayINTEL, Capability.UntypedVariableLengthArrayINTEL}
+_BFLOAT16 = {Capability.BFloat16TypeKHR, Capability.BFloat16DotProductKHR}
 _BY_POINTER = {Capability.FunctionPointersINTEL, Capability.IndirectReferencesINTEL}
+
+# What C++ puts in tables of virtual functions where there is no function to call (Itanium C++ ABI, 3.2.6).
+WITHOUT_BODY = frozenset(("__cxa_pure_virtual", "__cxa_deleted_virtual"))
+
+
+def has_variable_arrays(module: Module) -> bool:
+    """Whether kernels may have arrays whose length is a value."""
+    return not _VARIABLE_ARRAYS.isdisjoint(module.capabilities)
 
 
 def lower_extensions(module: Module, is_relaxed: bool = False) -> None:
-    """Changes a linked and valid module. is_relaxed: see max_errors.py.
+    """Changes a linked and valid module. is_relaxed: see max_errors.py. Passes are imported when needed.
 
     SpirvError for what cannot be done."""
-    if Capability.UntypedPointersKHR in module.capabilities:
-        type_pointers(_all(module), module.types)
-    if not _BY_POINTER.isdisjoint(module.capabilities):
+    capabilities, types = module.capabilities, module.types
+    if not _UNTYPED.isdisjoint(capabilities):
+        from .untyped_pointers import type_pointers
+
+        type_pointers(_all(module), types)
+    if not _BY_POINTER.isdisjoint(capabilities):
+        from .function_pointers import lower_function_pointers
+
         lower_function_pointers(module)
-    if Capability.ArbitraryPrecisionIntegersALTERA in module.capabilities:
-        lower_integers(_reached(module), module.types)
-    if Capability.VariableLengthArrayINTEL in module.capabilities:
+    if Capability.ArbitraryPrecisionIntegersALTERA in capabilities:
+        from .integers import lower_integers
+
+        lower_integers(_reached(module), types)
+    if not _BFLOAT16.isdisjoint(capabilities):
+        from .bfloat16 import lower_bfloat16
+
+        lower_bfloat16(_reached(module), types)
+    if has_variable_arrays(module):
+        from .variable_arrays import end_with_functions
+
         entries = {id(entry.function) for entry in module.entry_points}
-        end_with_functions([f for f in _reached(module) if id(f) not in entries], module.types)
-    if Capability.FPMaxErrorINTEL in module.capabilities:
-        keep_bounds(_reached(module), module.types, is_relaxed)
+        end_with_functions([f for f in _reached(module) if id(f) not in entries], types)
+    if Capability.FPMaxErrorINTEL in capabilities:
+        from .max_errors import keep_bounds
+
+        keep_bounds(_reached(module), types, is_relaxed)
 
 
 def _all(module: Module) -> list[Function]:

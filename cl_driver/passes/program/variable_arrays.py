@@ -60,6 +60,8 @@ class _Lowering:
         self.taken: Instruction  # how many bytes of the stack are
 
     def run(self) -> None:
+        if not any(i.op in OPS for block in self.function.blocks for i in block.instructions):
+            return
         arrays = [
             i for b in self.function.blocks for i in b.instructions if i.op is Op.VariableLengthArrayINTEL
         ]
@@ -192,8 +194,3 @@ def _comes_before(i: Instruction, other: Instruction, tree: DominatorTree[Block]
         instructions = i.block.instructions
         return instructions.index(i) < instructions.index(other)
     return tree.dominates(i.block, other.block)
-
-
-def has_variable_arrays(function: Function) -> bool:
-    """Whether a kernel whose calls are expanded has anything to lower."""
-    return any(i.op in OPS for block in function.blocks for i in block.instructions)

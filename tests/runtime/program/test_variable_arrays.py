@@ -311,3 +311,25 @@ OpStore %array %y
 def test_more_than_there_is_faults():
     done = subprocess.run([sys.executable, "-c", OVERFLOW], cwd=ROOT, capture_output=True, timeout=60)
     assert done.returncode == -signal.SIGSEGV, done.stderr.decode()
+
+
+def test_without_a_type():
+    """UntypedVariableLengthArrayINTEL implies what else it needs."""
+    capability = (
+        "OpCapability UntypedVariableLengthArrayINTEL\n"
+        'OpExtension "SPV_INTEL_variable_length_array"\nOpExtension "SPV_KHR_untyped_pointers"'
+    )
+    body = (
+        LENGTH
+        + f"""
+%saved = OpSaveMemoryINTEL %up
+%array = OpUntypedVariableLengthArrayINTEL %up %i32 %n
+%typed = OpBitcast %pi %array
+{loops("A", "%typed", "%n", "%entry")}
+OpRestoreMemoryINTEL %saved
+%r = OpCopyObject %i32 %totalA
+"""
+    )
+    want = wrapped(summed((x & 7) + 1, y) for x, y in zip(X.tolist(), Y.tolist(), strict=True))
+    types = TYPES + "%up = OpTypeUntypedPointerKHR Function\n"
+    same(body, want, capabilities=capability, types=types)
