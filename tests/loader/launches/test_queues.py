@@ -43,4 +43,4 @@ def test_little_address_space(run_client, client, variables):
 
 @pytest.mark.sanitize
 def test_threads_with_unified_shared_memory(run_client):
-    run_client("usm", 200)
+    run_client("threads/usm", 200)
