@@ -220,3 +220,20 @@ def test_kernels_without_arguments_and_empty_programs(session):
     program = session.program("", CL3)
     assert session.cl.text("clGetProgramInfo", program, cl.CL_PROGRAM_KERNEL_NAMES) == ""
     session.finish()
+
+
+@pytest.mark.parametrize("bits", [5, 37, 64, 100, 128])
+def test_integers_of_other_sizes(session, bits):
+    """clang's _BitInt, an extension of its own, by way of SPV_INTEL_arbitrary_precision_integers."""
+    source = f"""kernel void k(global ulong *out) {{
+      unsigned _BitInt({bits}) a = 987654321987654321 * (get_global_id(0) + 1), b = 29, c = a * b;
+      out[get_global_id(0) * 3] = a / b;
+      out[get_global_id(0) * 3 + 1] = c;
+      out[get_global_id(0) * 3 + 2] = c >> {bits - 3};
+    }}"""
+    found = session.compute(source, (9,), np.uint64, 27).reshape(-1, 3)
+    mask = (1 << bits) - 1
+    for i, row in enumerate(found):
+        a = 987654321987654321 * (i + 1) % (1 << 64) & mask
+        c = a * (29 & mask) & mask
+        assert row.tolist() == [a // (29 & mask), c % (1 << 64), c >> (bits - 3)]

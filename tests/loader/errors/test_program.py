@@ -1,7 +1,6 @@
 """Error codes and answers of programs: creation, build, compile, link, binaries (API specification, 5.8)."""
 
 import ctypes
-import re
 import threading
 
 import pytest
@@ -145,15 +144,12 @@ def test_a_broken_program_fails_with_a_log(opencl, context):
     opencl.ok("clReleaseProgram", made)
 
 
-@pytest.mark.parametrize("bits", [5, 37])
-def test_integers_of_other_sizes_fail_with_a_log(opencl, context, bits):
-    # An extension of clang's own: its modules have integers that SPIR-V for OpenCL does not.
-    number = f"unsigned _BitInt({bits})"
+def test_integers_that_are_too_wide_fail_with_a_log(opencl, context):
     made = opencl.program(
-        context, f"kernel void k(global ulong *a) {{ {number} b = *a, c = a[1]; *a = b / c; }}"
+        context, "kernel void k(global ulong *a) { unsigned _BitInt(2000) b = *a; *a = b; }"
     )
     assert opencl.fails("clBuildProgram", made, 0, None, None, None, None) == cl.CL_BUILD_PROGRAM_FAILURE
-    assert re.search(rf"width {bits} is not|_BitInt", log := build_info(opencl, made, "LOG")), log
+    assert "_BitInt of bit sizes" in (log := build_info(opencl, made, "LOG")), log
     opencl.ok("clReleaseProgram", made)
 
 
