@@ -133,11 +133,12 @@ cl_int cld_recording_begin(struct cld_command_recording *recording, cl_command_b
 static cl_int check_properties(struct cld_command_recording *recording,
                                const cl_command_properties_khr *properties) {
     size_t at = 0;
+    bool names_asserts = false;
     recording->fields = CLD_MUTABLE_DISPATCH_ALL_FIELDS;
     for (; properties && properties[at]; at += 2) {
         cl_command_properties_khr value = properties[at + 1];
         bool *has = properties[at] == CLD_MUTABLE_DISPATCH_UPDATABLE_FIELDS ? &recording->has_fields
-                    : properties[at] == CLD_MUTABLE_DISPATCH_ASSERTS        ? &recording->has_asserts
+                    : properties[at] == CLD_MUTABLE_DISPATCH_ASSERTS        ? &names_asserts
                                                                             : NULL;
         CLD_REQUIRE(has && !*has, CL_INVALID_VALUE, "not a property of kernels, or one named twice");
         *has = true;
@@ -148,7 +149,7 @@ static cl_int check_properties(struct cld_command_recording *recording,
         } else {
             CLD_REQUIRE(!(value & ~(cl_bitfield)CLD_MUTABLE_DISPATCH_ASSERT_NO_ADDITIONAL_WORK_GROUPS),
                         CL_INVALID_VALUE, "an unknown bit of CL_MUTABLE_DISPATCH_ASSERTS_KHR");
-            *has = value != 0;
+            recording->has_asserts = value != 0;
         }
     }
     recording->properties = properties;

@@ -52,6 +52,14 @@ static inline cl_device_id the_device(void) {
     return device;
 }
 
+/* Finds an extension's function for a variable that has its name and an underscore. */
+#define GET_EXTENSION(name)                                                                                  \
+    do {                                                                                                     \
+        void *found_ = clGetExtensionFunctionAddressForPlatform(the_platform(), #name);                      \
+        CHECK(found_);                                                                                       \
+        memcpy(&name##_, &found_, sizeof found_);                                                            \
+    } while (0)
+
 static inline cl_context make_context(cl_device_id device) {
     cl_int status;
     cl_context context = clCreateContext(NULL, 1, &device, NULL, NULL, &status);

@@ -200,6 +200,7 @@ def test_launches_that_fail(things):
         [UPDATABLE_FIELDS, 1 << 20, 0],
         [UPDATABLE_FIELDS, 0, UPDATABLE_FIELDS, 0, 0],
         [DISPATCH_ASSERTS, 2, 0],
+        [DISPATCH_ASSERTS, 0, DISPATCH_ASSERTS, 0, 0],
         [DISPATCH_ASSERTS, NO_ADDITIONAL_WORK_GROUPS, 0],  # and no local size
         [7, 0, 0],
     )

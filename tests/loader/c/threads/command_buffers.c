@@ -313,27 +313,20 @@ static void compare_costs(cl_command_queue queue) {
 int main(int argc, char **argv) {
     CHECK(argc == 3);
     rounds = atoi(argv[2]);
-    cl_platform_id platform = the_platform();
     device = the_device();
-#define GET(name)                                                                                            \
-    do {                                                                                                     \
-        void *found_ = clGetExtensionFunctionAddressForPlatform(platform, #name);                            \
-        CHECK(found_);                                                                                       \
-        memcpy(&name##_, &found_, sizeof found_);                                                            \
-    } while (0)
-    GET(clCreateCommandBufferKHR);
-    GET(clRemapCommandBufferKHR);
-    GET(clRetainCommandBufferKHR);
-    GET(clReleaseCommandBufferKHR);
-    GET(clFinalizeCommandBufferKHR);
-    GET(clEnqueueCommandBufferKHR);
-    GET(clGetCommandBufferInfoKHR);
-    GET(clGetMutableCommandInfoKHR);
-    GET(clUpdateMutableCommandsKHR);
-    GET(clCommandBarrierWithWaitListKHR);
-    GET(clCommandCopyBufferKHR);
-    GET(clCommandFillBufferKHR);
-    GET(clCommandNDRangeKernelKHR);
+    GET_EXTENSION(clCreateCommandBufferKHR);
+    GET_EXTENSION(clRemapCommandBufferKHR);
+    GET_EXTENSION(clRetainCommandBufferKHR);
+    GET_EXTENSION(clReleaseCommandBufferKHR);
+    GET_EXTENSION(clFinalizeCommandBufferKHR);
+    GET_EXTENSION(clEnqueueCommandBufferKHR);
+    GET_EXTENSION(clGetCommandBufferInfoKHR);
+    GET_EXTENSION(clGetMutableCommandInfoKHR);
+    GET_EXTENSION(clUpdateMutableCommandsKHR);
+    GET_EXTENSION(clCommandBarrierWithWaitListKHR);
+    GET_EXTENSION(clCommandCopyBufferKHR);
+    GET_EXTENSION(clCommandFillBufferKHR);
+    GET_EXTENSION(clCommandNDRangeKernelKHR);
     context = make_context(device);
     const char *text = source;
     cl_int status;

@@ -12,7 +12,6 @@
 
 enum { THREADS = 4, ITEMS = 1000 };
 
-static cl_platform_id platform;
 static cl_device_id device;
 static cl_context context;
 static cl_program program;
@@ -154,26 +153,19 @@ static void *run(void *argument) {
 int main(int argc, char **argv) {
     CHECK(argc == 2);
     rounds = atoi(argv[1]);
-    platform = the_platform();
     device = the_device();
-#define GET(name)                                                                                            \
-    do {                                                                                                     \
-        void *found_ = clGetExtensionFunctionAddressForPlatform(platform, #name);                            \
-        CHECK(found_);                                                                                       \
-        memcpy(&name##_, &found_, sizeof found_);                                                            \
-    } while (0)
-    GET(clHostMemAllocINTEL);
-    GET(clDeviceMemAllocINTEL);
-    GET(clSharedMemAllocINTEL);
-    GET(clMemFreeINTEL);
-    GET(clMemBlockingFreeINTEL);
-    GET(clGetMemAllocInfoINTEL);
-    GET(clSetKernelArgMemPointerINTEL);
-    GET(clEnqueueMemFillINTEL);
-    GET(clEnqueueMemcpyINTEL);
-    GET(clEnqueueMigrateMemINTEL);
-    GET(clEnqueueMemAdviseINTEL);
-    GET(clSetKernelArgDevicePointerEXT);
+    GET_EXTENSION(clHostMemAllocINTEL);
+    GET_EXTENSION(clDeviceMemAllocINTEL);
+    GET_EXTENSION(clSharedMemAllocINTEL);
+    GET_EXTENSION(clMemFreeINTEL);
+    GET_EXTENSION(clMemBlockingFreeINTEL);
+    GET_EXTENSION(clGetMemAllocInfoINTEL);
+    GET_EXTENSION(clSetKernelArgMemPointerINTEL);
+    GET_EXTENSION(clEnqueueMemFillINTEL);
+    GET_EXTENSION(clEnqueueMemcpyINTEL);
+    GET_EXTENSION(clEnqueueMigrateMemINTEL);
+    GET_EXTENSION(clEnqueueMemAdviseINTEL);
+    GET_EXTENSION(clSetKernelArgDevicePointerEXT);
     context = make_context(device);
     const char *text = source;
     cl_int status;
