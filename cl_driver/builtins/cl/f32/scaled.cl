@@ -5,13 +5,15 @@
 
 INSTRUCTION float __cld_op_exponent(float x);                /* floor(log2(|x|)) */
 INSTRUCTION float __cld_op_significand(float x);             /* x / 2^exponent(x): 1 to 2 */
-INSTRUCTION float __cld_op_scale(float x, float k);          /* x 2^k, k an integer */
+/* x 2^k, k an integer. Intel's CPUs take a hundred cycles or more where the exact result is just too small for a
+ * normal number, none where k is far below that: so where the result is 0 anyway, k is about -1000. */
+INSTRUCTION float __cld_op_scale(float x, float k);
 INSTRUCTION float __cld_op_log_limit(float result, float x); /* result, or what log(x) is for a special x */
 INSTRUCTION float __cld_op_rest(float x);                    /* x less the nearest integer: 0 of infinity */
 
 float __cld_exp_f32_scaled(float x) {
     float c = x > 89.0f ? 89.0f : x;
-    c = c < -104.5f ? -104.5f : c;
+    c = c < -104.0f ? -700.0f : c;
     float k = FMA(c, 0x1.715476p0f, ROUND_F32) - ROUND_F32;
     float r = FMA(k, -LN2_LO_F32, FMA(k, -LN2_HI_F32, c));
     return __cld_op_scale(exp_rest_f32(r), k);
@@ -19,14 +21,14 @@ float __cld_exp_f32_scaled(float x) {
 
 float __cld_exp2_f32_scaled(float x) {
     float c = x > 129.0f ? 129.0f : x;
-    c = c < -151.0f ? -151.0f : c;
+    c = c < -150.0f ? -1000.0f : c;
     float k = (c + ROUND_F32) - ROUND_F32, r = c - k;
     return __cld_op_scale(FMA(r, poly_exp2_f32(r), 1.0f), k);
 }
 
 float __cld_exp10_f32_scaled(float x) {
     float c = x > 39.0f ? 39.0f : x;
-    c = c < -46.0f ? -46.0f : c;
+    c = c < -45.2f ? -300.0f : c;
     float k = FMA(c, 0x1.a934fp1f, ROUND_F32) - ROUND_F32;
     float r = FMA(k, -0x1.3509f8p-18f, FMA(k, -0x1.344p-2f, c));
     return __cld_op_scale(FMA(r, poly_exp10_f32(r), 1.0f), k);
@@ -62,8 +64,8 @@ float __cld_ldexp_f32_scaled(float x, int n) {
 /* Zero, infinity and overflow are the instructions' business: half_* have all special values so. */
 #define EXP2_OF_REST(name)                                                                                   \
     float __cld_##name##_exp2_f32_scaled(float x) {                                                          \
-        float r = __cld_op_rest(x);                                                                          \
-        return __cld_op_scale(FMA(r, poly_##name##_exp2_f32(r), 1.0f), x - r);                               \
+        float c = x < -150.0f ? -1000.0f : x, r = __cld_op_rest(c);                                          \
+        return __cld_op_scale(FMA(r, poly_##name##_exp2_f32(r), 1.0f), c - r);                               \
     }                                                                                                        \
     float __cld_##name##_exp_f32_scaled(float x) {                                                           \
         return __cld_##name##_exp2_f32_scaled(x * LOG2_E_F32);                                               \

@@ -32,7 +32,7 @@ HELPER float power_scaled_f32(float x, float y, float y_low) {
     float p = l * y, p_low = FMA(l, y, -p) + FMA(l, y_low, low * y);
     p_low = ABS(p) < 200.0f ? p_low : 0.0f;
     p = p > 200.0f ? 200.0f : p;
-    p = p < -200.0f ? -200.0f : p;
+    p = p < -151.0f ? -1000.0f : p; /* see __cld_op_scale */
     k = (p + ROUND_F32) - ROUND_F32;
     f = (p - k) + p_low;
     return __cld_op_scale(FMA(f, poly_exp2_f32(f), 1.0f), k);

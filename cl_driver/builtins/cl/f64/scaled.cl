@@ -5,7 +5,7 @@
 
 INSTRUCTION double __cld_op_exponent_f64(double x);
 INSTRUCTION double __cld_op_significand_f64(double x);
-INSTRUCTION double __cld_op_scale_f64(double x, double k);
+INSTRUCTION double __cld_op_scale_f64(double x, double k); /* where the result is 0, k is far below: cl/f32 */
 INSTRUCTION double __cld_op_rest_f64(double x); /* x less the nearest integer; 0 of infinity */
 INSTRUCTION double __cld_op_log_limit_f64(double result, double x);
 INSTRUCTION double __cld_op_reciprocal14_f64(double x); /* 1/x to 14 bits */
@@ -19,20 +19,20 @@ INSTRUCTION double __cld_op_lookup_f64(double, double, double, double, double, d
 
 double __cld_exp_f64_scaled(double x) {
     double c = x > 710.0 ? 710.0 : x;
-    c = c < -746.0 ? -746.0 : c;
+    c = c < -745.2 ? -7000.0 : c;
     double k = FMA(c, 0x1.71547652b82fep0, ROUND_F64) - ROUND_F64;
     double r = FMA(k, -LN2_LO_F64, FMA(k, -LN2_HI_F64, c));
     return __cld_op_scale_f64(exp_rest_f64(r), k);
 }
 
 double __cld_exp2_f64_scaled(double x) {
-    double r = __cld_op_rest_f64(x);
-    return __cld_op_scale_f64(exp2_rest_f64(r), x - r);
+    double c = x < -1075.0 ? -10000.0 : x, r = __cld_op_rest_f64(c);
+    return __cld_op_scale_f64(exp2_rest_f64(r), c - r);
 }
 
 double __cld_exp10_f64_scaled(double x) {
     double c = x > 309.0 ? 309.0 : x;
-    c = c < -325.0 ? -325.0 : c;
+    c = c < -323.7 ? -3000.0 : c;
     double k = FMA(c, 0x1.a934f0979a371p1, ROUND_F64) - ROUND_F64;
     double r = FMA(k, 0x1.80433b83b532ap-44, FMA(k, -0x1.34413509f8p-2, c));
     return __cld_op_scale_f64(exp10_rest_f64(r), k);
@@ -100,7 +100,7 @@ HELPER double power_exponent_scaled(double x, double y, double y_low, bool has_l
 /* exp(p + p_low) for a sum below 1100 */
 HELPER double exp_pair_scaled(double p, double p_low, double sum) {
     double t, result = exp_pair(p, p_low, sum, &t);
-    return __cld_op_scale_f64(result, t - ROUND_F64);
+    return __cld_op_scale_f64(result, sum < -746.0 ? -10000.0 : t - ROUND_F64);
 }
 
 /* Whether the power of |x| is out of range, as it is where x is 0 or infinite or where anything is NaN. */
@@ -170,6 +170,6 @@ double __cld_erfc_f64_scaled(double x) {
     double low, high = exact_product(c, c, &low);
     double k = FMA(high, -0x1.71547652b82fep0, ROUND_F64) - ROUND_F64;
     double r = FMA(k, -LN2_LO_F64, FMA(k, -LN2_HI_F64, -high)) - low;
-    double result = __cld_op_scale_f64(exp_rest_f64(r) * p, k);
+    double result = __cld_op_scale_f64(exp_rest_f64(r) * p, c > 27.3 ? -10000.0 : k);
     return x < 0.0 ? 2.0 - result : result;
 }
