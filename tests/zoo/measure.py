@@ -206,9 +206,9 @@ class Zoo:
 
     def _time(self, program, name, known, outcome, sessions, folder) -> None:
         times: dict[str, float] = {}
-        message = self._message(name, known, outcome["sizes"], folder, "u")
+        message, platform = self._message(name, known, outcome["sizes"], folder, "u"), ""
         try:
-            for session in sessions.values():
+            for platform, session in sessions.items():
                 session.ask(message)
             for _ in range(self.rounds):
                 for platform, session in sessions.items():
@@ -216,8 +216,8 @@ class Zoo:
                     times[platform] = min(answer["ms"], times.get(platform, answer["ms"]))
             outcome["steady"] = times
         except (Dead, KeyError) as why:
-            outcome["detail"] = f"while timed: {why}"
-            self.found(f"TIME {program.title} {name}: {why}")
+            outcome["detail"] = f"while timed: {platform}: {why}"
+            self.found(f"TIME {program.title} {name}: {platform}: {why}")
         for path in folder.glob("*.npy"):
             path.unlink()
 
