@@ -318,6 +318,7 @@ CAPABILITIES = (
         spirv=("BFloat16DotProductKHR", "BFloat16TypeKHR"),
         spirv_extensions=("SPV_KHR_bfloat16",),
     ),
+    Capability("float8", spirv=("Float8EXT",), spirv_extensions=("SPV_EXT_float8",)),
     # Hints: nothing that a program can see depends on them.
     Capability(
         "unstructured_loop_controls",
@@ -420,6 +421,7 @@ SPIRV_NUMBERS = {
     "Float16": 9,
     "Float16Buffer": 8,
     "Float64": 10,
+    "Float8EXT": 4212,
     "FloatControls2": 6029,
     "FunctionPointersINTEL": 5603,
     "GenericPointer": 38,

@@ -38,14 +38,18 @@ def lower_extensions(module: Module, is_relaxed: bool = False) -> None:
         from .function_pointers import lower_function_pointers
 
         lower_function_pointers(module)
-    if Capability.ArbitraryPrecisionIntegersALTERA in capabilities:
-        from .integers import lower_integers
+    if Capability.Float8EXT in capabilities:
+        from .float8 import lower_float8
 
-        lower_integers(_reached(module), types)
+        lower_float8(_reached(module), types)
     if not _BFLOAT16.isdisjoint(capabilities):
         from .bfloat16 import lower_bfloat16
 
         lower_bfloat16(_reached(module), types)
+    if Capability.ArbitraryPrecisionIntegersALTERA in capabilities:
+        from .integers import lower_integers
+
+        lower_integers(_reached(module), types)
     if has_variable_arrays(module):
         from .variable_arrays import end_with_functions
 

@@ -229,12 +229,15 @@ def _type_int(reader: Reader, p: int, n: int, op: Op) -> None:
     _define_type(reader, p, id_, reader.table.int(width))
 
 
+_ENCODED_WIDTHS = {FPEncoding.BFloat16KHR: 16, FPEncoding.Float8E4M3EXT: 8, FPEncoding.Float8E5M2EXT: 8}
+
+
 def _type_float(reader: Reader, p: int, n: int, op: Op) -> None:
     id_, width = reader.words[p + 1 : p + 3]
     encoding = reader.enumerant(p, "FPEncoding", reader.words[p + 3]) if n > 3 else None
-    if encoding is not None and (encoding, width) != (FPEncoding.BFloat16KHR, 16):
+    if encoding is not None and _ENCODED_WIDTHS.get(encoding) != width:
         raise reader.error(p, f"encoding {encoding.name} of width {width} is not supported")
-    if width not in (16, 32, 64):
+    if encoding is None and width not in (16, 32, 64):
         raise reader.error(p, f"width {width} is not 16, 32 or 64")
     reader.module.uses.setdefault(("TypeFloat", width), p)
     _define_type(reader, p, id_, reader.table.float(width, encoding))

@@ -39,6 +39,7 @@ TYPE_CAPABILITIES = {
     ("TypeInt", 16): (Capability.Int16,),
     ("TypeInt", 64): (Capability.Int64,),
     ("TypeFloat", 16): (Capability.Float16, Capability.Float16Buffer, Capability.BFloat16TypeKHR),
+    ("TypeFloat", 8): (Capability.Float8EXT,),
     ("TypeFloat", 64): (Capability.Float64,),
     ("TypeVector", 8): (Capability.Vector16,),
     ("TypeVector", 16): (Capability.Vector16,),
