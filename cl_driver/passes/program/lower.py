@@ -25,11 +25,13 @@ def has_variable_arrays(module: Module) -> bool:
     return not _VARIABLE_ARRAYS.isdisjoint(module.capabilities)
 
 
-def lower_extensions(module: Module, is_relaxed: bool = False) -> None:
+def lower_extensions(module: Module, is_relaxed: bool = False) -> dict[str, int]:
     """Changes a linked and valid module. is_relaxed: see max_errors.py. Passes are imported when needed.
 
-    SpirvError for what cannot be done."""
+    Returns the addresses of functions that hosts may ask for, by their names. SpirvError for what cannot be
+    done."""
     capabilities, types = module.capabilities, module.types
+    addresses: dict[str, int] = {}
     if not _UNTYPED.isdisjoint(capabilities):
         from .untyped_pointers import type_pointers
 
@@ -37,7 +39,7 @@ def lower_extensions(module: Module, is_relaxed: bool = False) -> None:
     if not _BY_POINTER.isdisjoint(capabilities):
         from .function_pointers import lower_function_pointers
 
-        lower_function_pointers(module)
+        addresses = lower_function_pointers(module)
     if Capability.Float8EXT in capabilities:
         from .float8 import lower_float8
 
@@ -59,6 +61,7 @@ def lower_extensions(module: Module, is_relaxed: bool = False) -> None:
         from .max_errors import keep_bounds
 
         keep_bounds(_reached(module), types, is_relaxed)
+    return addresses
 
 
 def _all(module: Module) -> list[Function]:
