@@ -318,6 +318,7 @@ CAPABILITIES = (
         spirv=("BFloat16DotProductKHR", "BFloat16TypeKHR"),
         spirv_extensions=("SPV_KHR_bfloat16",),
     ),
+    Capability("int4", spirv=("Int4TypeINTEL",), spirv_extensions=("SPV_INTEL_int4",)),
     Capability("float8", spirv=("Float8EXT",), spirv_extensions=("SPV_EXT_float8",)),
     # Hints: nothing that a program can see depends on them.
     Capability(
@@ -443,6 +444,7 @@ SPIRV_NUMBERS = {
     "ImageReadWrite": 14,
     "IndirectReferencesINTEL": 5604,
     "Int16": 22,
+    "Int4TypeINTEL": 5112,
     "Int64": 11,
     "Int64Atomics": 12,
     "Int8": 39,

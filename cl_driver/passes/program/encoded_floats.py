@@ -3,12 +3,13 @@ computes with them does so in float."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from ...spirv.enums import Decoration, FPRoundingMode, Op
 from ...spirv.errors import SpirvError
-from ...spirv.module import Block, Constant, Function, Instruction, Kind, Operand, Type, Value
+from ...spirv.module import Block, Function, Instruction, Kind, Operand, Type, Value
 from ...spirv.types import TypeTable
+from .emission import Emission
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,16 +31,15 @@ def lower_encoded(lowering: type[EncodedFloats], functions: Iterable[Function], 
             lowering(block, types).run()
 
 
-class EncodedFloats:
+class EncodedFloats(Emission):
     """The instructions of one block."""
 
     ENCODINGS: frozenset[Enumerant]
     NAME: str  # of the type, for messages
 
     def __init__(self, block: Block, types: TypeTable) -> None:
+        super().__init__(types)
         self.block = block
-        self.types = types
-        self.line: Instruction  # what is being lowered
 
     def run(self) -> None:
         """Lowers all of them."""
@@ -73,27 +73,9 @@ class EncodedFloats:
         """What an instruction that the encoding is not for leads to."""
         return SpirvError(i.offset, f"Op{i.op.name}", f"not an instruction for numbers of type {self.NAME}")
 
-    def emit(self, op: Op, type_: Type, operands: Sequence[Operand]) -> Instruction:
-        """A new instruction before the one that is being lowered."""
-        made = Instruction(op, type_, operands, self.block)
-        made.line, made.offset = self.line.line, self.line.offset
-        self.block.instructions.append(made)
-        return made
-
-    def like(self, type_: Type, scalar: Type) -> Type:
-        """The scalar type, or the vector of it with as many components as another type has."""
-        return self.types.vector(scalar, type_.count) if type_.kind is Kind.VECTOR else scalar
-
     def float(self, type_: Type) -> Type:
         """float, or the vector of it."""
         return self.like(type_, self.types.float(32))
-
-    def number(self, type_: Type, bits: int) -> Constant:
-        """The constant of a type, or the vector of it."""
-        types = self.types
-        if type_.kind is Kind.VECTOR:
-            return types.constant(type_, (self.number(type_.element, bits),) * type_.count)
-        return types.constant(type_, bits & (1 << type_.width) - 1)
 
 
 def _scalar(type_: Type) -> Type:

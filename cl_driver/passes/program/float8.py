@@ -172,19 +172,8 @@ class _Lowering(EncodedFloats):
         made = self.emit(Op.BitwiseOr, word, [made, sign])
         return self.emit(Op.UConvert, self.like(word, self.types.int(8)), [made])
 
-    # Shorthands.
-
     def shifted(self, value: Value, count: int) -> Value:
-        return self.emit(Op.ShiftRightLogical, value.type, [value, self.number(value.type, count)])
-
-    def compare(self, op: Op, value: Value, other: int) -> Value:
-        bool_ = self.like(value.type, self.types.bool())
-        return self.emit(op, bool_, [value, self.number(value.type, other)])
-
-    def least(self, op: Op, value: Value, bound: int) -> Value:
-        """The value, or the bound where the value is not before it."""
-        is_before = self.compare(op, value, bound)
-        return self.emit(Op.Select, value.type, [is_before, value, self.number(value.type, bound)])
+        return self.with_number(Op.ShiftRightLogical, value, count)
 
 
 def _format(type_: Type) -> _Format:

@@ -40,6 +40,10 @@ def lower_extensions(module: Module, is_relaxed: bool = False) -> dict[str, int]
         from .function_pointers import lower_function_pointers
 
         addresses = lower_function_pointers(module)
+    if Capability.Int4TypeINTEL in capabilities:
+        from .int4 import lower_int4
+
+        lower_int4(module, _reached(module))
     if Capability.Float8EXT in capabilities:
         from .float8 import lower_float8
 

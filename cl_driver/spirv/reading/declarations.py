@@ -6,7 +6,16 @@ HANDLERS: {opcode: handler(reader, word offset, number of words, op)}.
 from __future__ import annotations
 
 from .. import instruction_sets
-from ..enums import AddressingModel, Decoration, ExecutionModel, FPEncoding, MemoryModel, Op, StorageClass
+from ..enums import (
+    AddressingModel,
+    Capability,
+    Decoration,
+    ExecutionModel,
+    FPEncoding,
+    MemoryModel,
+    Op,
+    StorageClass,
+)
 from ..layout import is_of_any_width
 from ..module import NO_DECORATIONS, Constant, ConstantExpr, Kind, Type, Variable
 from ..tables import of_class, parameters
@@ -246,7 +255,9 @@ def _type_float(reader: Reader, p: int, n: int, op: Op) -> None:
 def _type_vector(reader: Reader, p: int, n: int, op: Op) -> None:
     id_, element_id, count = reader.words[p + 1 : p + 4]
     element = reader.type(p, element_id)
-    if element.kind not in (Kind.INT, Kind.FLOAT, Kind.BOOL) or is_of_any_width(element):
+    has_int4 = Capability.Int4TypeINTEL in reader.module.capabilities
+    is_odd = is_of_any_width(element) and not (has_int4 and element.width == 4)
+    if element.kind not in (Kind.INT, Kind.FLOAT, Kind.BOOL) or is_odd:
         raise reader.error(p, f"components of type {element!r}")
     # Universal validation allows 2, 3, 4, 8 and 16; LLVM's SPIR-V back end makes others of vector shuffles,
     # and of its SLP vectoriser's <1 x T> pointers to a type that it otherwise takes for T.
