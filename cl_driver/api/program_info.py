@@ -195,6 +195,11 @@ def _for_data_plane(executable: Executable, with_il: int) -> list[Any]:
         globals_align=variables.align,
         globals_image=variables.image,
         fixups=[word for fixup in variables.fixups for word in fixup],
+        variables=[
+            answers.VARIABLE(name=name, offset=offset, size=size, access=access)
+            for name, offset, size, access in variables.variables
+        ],
+        functions=[answers.FUNCTION(name=name, address=address) for name, address in executable.functions],
         names=executable.names,
         kernels=[_kernel(kernel, kernel.object_index) for kernel in kernels],
         options=executable.options if with_il else None,

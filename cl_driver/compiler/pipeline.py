@@ -14,7 +14,7 @@ import math
 from ..builtins.library import library, library_for
 from ..codegen.kernel import emit as codegen
 from ..codegen.layout.arguments import LOCAL, BlockEntry
-from ..codegen.layout.program_globals import layout_globals
+from ..codegen.layout.program_globals import host_variables, layout_globals
 from ..codegen.llvm.errors import CodegenError
 from ..codegen.llvm.options import CodegenOptions
 from ..codegen.ops.address_spaces import lowering_of_name
@@ -150,7 +150,7 @@ class Prepared:
         try:
             self.module = link.link(_read(il), _is_ours)
             validate.validate(self.module, *_accepted())
-            lower_extensions(self.module, _is_relaxed(context))
+            self.addresses = lower_extensions(self.module, _is_relaxed(context))
             local_memory.check(self.module, host_limits().local_memory)
             self.reflections = {kernel.name: kernel for kernel in reflect.reflect(self.module)}
             self.globals = layout_globals(self.module)
@@ -289,8 +289,10 @@ class Prepared:
                 align=self.globals.alignment,
                 image=self.globals.image,
                 fixups=[list(pair) for pair in self.globals.fixups],
+                variables=[list(variable) for variable in host_variables(self.globals)],
             ),
             il=self.il,
+            functions=[[name, address] for name, address in self.addresses.items()],
         )
         for info, objects in kernels:
             made.add(info, objects)

@@ -318,6 +318,8 @@ CAPABILITIES = (
         spirv=("BFloat16DotProductKHR", "BFloat16TypeKHR"),
         spirv_extensions=("SPV_KHR_bfloat16",),
     ),
+    Capability("int4", spirv=("Int4TypeINTEL",), spirv_extensions=("SPV_INTEL_int4",)),
+    Capability("float8", spirv=("Float8EXT",), spirv_extensions=("SPV_EXT_float8",)),
     # Hints: nothing that a program can see depends on them.
     Capability(
         "unstructured_loop_controls",
@@ -420,6 +422,7 @@ SPIRV_NUMBERS = {
     "Float16": 9,
     "Float16Buffer": 8,
     "Float64": 10,
+    "Float8EXT": 4212,
     "FloatControls2": 6029,
     "FunctionPointersINTEL": 5603,
     "GenericPointer": 38,
@@ -441,6 +444,7 @@ SPIRV_NUMBERS = {
     "ImageReadWrite": 14,
     "IndirectReferencesINTEL": 5604,
     "Int16": 22,
+    "Int4TypeINTEL": 5112,
     "Int64": 11,
     "Int64Atomics": 12,
     "Int8": 39,

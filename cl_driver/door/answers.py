@@ -95,6 +95,22 @@ KERNEL = Answer(
     specialisable_arguments=(List(U32, 8), "numbers of arguments that there may be code for the values of"),
 )
 
+VARIABLE = Answer(
+    "variable",
+    "A program-scope variable that hosts may ask for: struct cld_program_variable.",
+    name=(Bytes(), ""),
+    offset=(U64, "in the memory of all of them"),
+    size=(U64, "bytes"),
+    access=(U8, "enum cld_host_access"),
+)
+
+FUNCTION = Answer(
+    "function",
+    "A function whose address hosts may ask for: struct cld_program_function.",
+    name=(Bytes(), ""),
+    address=(U64, "what kernels take for a pointer to it"),
+)
+
 EXECUTABLE = Answer(
     "executable",
     "What a build made of a program for one or more devices: struct cld_executable.",
@@ -103,6 +119,8 @@ EXECUTABLE = Answer(
     globals_align=(U64, ""),
     globals_image=(Bytes(), "their initial values; what is missing at the end is zeros"),
     fixups=(List(U64), "offset, target: the 8 bytes at offset become the variables' address plus target"),
+    variables=(List(VARIABLE), ""),
+    functions=(List(FUNCTION), ""),
     names=(List(Bytes()), "CL_PROGRAM_KERNEL_NAMES"),
     kernels=(List(KERNEL), "those that are compiled, in the order of the names"),
     options=(Bytes(optional=True), "of which kernel_variant_of makes more code"),

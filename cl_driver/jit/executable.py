@@ -27,7 +27,7 @@ else:
         return lambda cls: cls
 
 
-MAGIC = b"CLDEXE\x00\x0f"
+MAGIC = b"CLDEXE\x00\x10"
 _DIGEST = 16
 _HEADER = len(MAGIC) + _DIGEST
 _MAX_BYTES = 1 << 40  # of memory that an executable may ask for, so that sums of sizes cannot overflow
@@ -341,15 +341,18 @@ class KernelInfo(_Record):
 
 class Globals(_Record):
     """Program-scope variables: size and align of their memory, its first bytes (the rest is zero), and
-    fixups [[offset, target]]: the 8 bytes at offset become the address of the memory plus target."""
+    fixups [[offset, target]]: the 8 bytes at offset become the address of the memory plus target.
+    variables [[name, offset, size, access]]: those that hosts may ask for, each name once; access: bits, 1
+    for reads, 2 for writes."""
 
-    FIELDS = _fields(size=_size, align=_align, image=_bytes, fixups=_list)
+    FIELDS = _fields(size=_size, align=_align, image=_bytes, fixups=_list, variables=_list)
     __slots__ = tuple(FIELDS)
 
     size: int
     align: int
     image: bytes
     fixups: list[list[int]]
+    variables: list[list[Any]]
 
     @classmethod
     def from_values(cls, values: object) -> Self:
@@ -362,6 +365,13 @@ class Globals(_Record):
                 raise ExecutableError("malformed Globals.fixups")
             if fixup[0] + 8 > self.size or fixup[1] > self.size:
                 raise ExecutableError("a pointer to a program-scope variable lies outside their memory")
+        for variable in self.variables:
+            if type(variable) is not list or len(variable) != 4 or not _c_name(variable[0]):
+                raise ExecutableError("malformed Globals.variables")
+            if not all(map(_size, variable[1:])) or variable[3] > 3:
+                raise ExecutableError("malformed Globals.variables")
+            if variable[1] + variable[2] > self.size:
+                raise ExecutableError("a program-scope variable lies outside their memory")
         return self
 
 
@@ -386,7 +396,8 @@ class Executable(_Record):
     compile; kernels: list[KernelInfo], those that are compiled, in any order: where there are many, a kernel
     is when it is asked for; objects: list[bytes], ELF; globals: Globals; target: Target.key of the CPU
     that it was made for; options: as given to the build; il: the program (jit/bundle.py) that it was made of,
-    which kernels, and code for some launches, are made of."""
+    which kernels, and code for some launches, are made of; functions [[name, address]]: those whose addresses
+    hosts may ask for."""
 
     FIELDS = _fields(
         target=_text,
@@ -397,6 +408,7 @@ class Executable(_Record):
         objects=_list,
         globals=_list,
         il=_bytes,
+        functions=_list,
     )
     __slots__ = tuple(FIELDS)
 
@@ -408,12 +420,13 @@ class Executable(_Record):
     objects: list[bytes]
     globals: Globals
     il: bytes
+    functions: list[list[Any]]
 
     def to_values(self) -> list[Any]:
         """As _Record.to_values(), with those of kernels and variables."""
         return [self.target, self.options, self.names, self.weights,
                 [kernel.to_values() for kernel in self.kernels], self.objects,
-                self.globals.to_values(), self.il]  # fmt: skip
+                self.globals.to_values(), self.il, self.functions]  # fmt: skip
 
     @classmethod
     def from_values(cls, values: object) -> Self:
@@ -428,6 +441,11 @@ class Executable(_Record):
                 raise ExecutableError(f"the object of {kernel.name} is missing")
         if not all(map(_c_name, self.names)) or not all(map(_small, self.weights)):
             raise ExecutableError("malformed Executable.names")
+        for function in self.functions:
+            if type(function) is not list or len(function) != 2 or not _c_name(function[0]):
+                raise ExecutableError("malformed Executable.functions")
+            if not _size(function[1]):
+                raise ExecutableError("malformed Executable.functions")
         names = set(self.names)
         if len(names) != len(self.names) or len(self.weights) != len(self.names):
             raise ExecutableError("two kernels have one name")

@@ -27,6 +27,8 @@ ALIASES = {
     "clCreateProgramWithILKHR": "clCreateProgramWithIL",
     "clCreateCommandQueueWithPropertiesKHR": "clCreateCommandQueueWithProperties",
     "clGetKernelSuggestedLocalWorkSizeKHR": "clGetKernelSuggestedLocalWorkSize",
+    "clGetKernelSuggestedLocalWorkSizeINTEL": "clGetKernelSuggestedLocalWorkSize",
+    "clCreateBufferWithPropertiesINTEL": "clCreateBufferWithProperties",
     "clGetKernelSubGroupInfoKHR": "clGetKernelSubGroupInfo",
     "clRetainDeviceEXT": "clRetainDevice",
     "clReleaseDeviceEXT": "clReleaseDevice",

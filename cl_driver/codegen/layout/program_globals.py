@@ -3,7 +3,8 @@ contents.
 
 CrossWorkgroup variables live there, and so do UniformConstant variables whose initialiser holds an address
 or whose address an initialiser holds. Object code thus has no absolute relocations. Large tables live there,
-too: as text of a kernel's LLVM IR they would take several times their size, once for each kernel.
+too: as text of a kernel's LLVM IR they would take several times their size, once for each kernel. And so do
+those that hosts are to read (SPV_INTEL_global_variable_host_access).
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Iterator
 
 from ...passes.ir.layout import step_into
 from ...records import field, record
-from ...spirv.enums import Decoration, Op, StorageClass
+from ...spirv.enums import Decoration, HostAccessQualifier, LinkageType, Op, StorageClass
 from ...spirv.layout import member_offsets
 from ...spirv.module import Constant, ConstantExpr, Instruction, Kind, Module, Type, Undef, Value, Variable
 from ..llvm.errors import CodegenError
@@ -53,7 +54,7 @@ def layout_globals(module: Module) -> GlobalsLayout:
     for variable in pending:
         targets = set(_addressed(variable.initializer))
         is_large = variable.initializer is not None and size_of(variable.type.element) > LARGE_TABLE
-        if (targets or is_large) and variable not in seen:
+        if (targets or is_large or _host_access(variable)[0]) and variable not in seen:
             seen.add(variable)
             shared.append(variable)
         for target in targets - seen:
@@ -73,6 +74,47 @@ def layout_globals(module: Module) -> GlobalsLayout:
             _write(result, image, offset, variable.initializer, variable.type.element)
     result.image = bytes(image).rstrip(b"\0")
     return result
+
+
+READS, WRITES = 1, 2  # what hosts may do with a variable: bits
+_ACCESS = {
+    HostAccessQualifier.NoneINTEL: 0,
+    HostAccessQualifier.ReadINTEL: READS,
+    HostAccessQualifier.WriteINTEL: WRITES,
+    HostAccessQualifier.ReadWriteINTEL: READS | WRITES,
+}
+
+
+def _host_access(variable: Variable) -> tuple[int, str]:
+    """What a variable says that hosts do with it, and by which name; (0, "") if it says nothing."""
+    qualifier, name = variable.decorations.get(Decoration.HostAccessINTEL, (None, ""))
+    return _ACCESS.get(qualifier, 0), name
+
+
+def host_variables(layout: GlobalsLayout) -> list[tuple[str, int, int, int]]:
+    """What hosts may ask for: (name, offset, size, READS | WRITES), each name once.
+
+    cl_intel_global_variable_access: "The implementation looks first for an OpVariable that is decorated with
+    HostAccessINTEL where the Name operand is the same as name. The implementation next looks for an
+    OpVariable that is decorated with LinkageAttributes where the Linkage Type is Export". Code takes
+    constants for what they are initialised with, so hosts cannot write to them.
+    """
+    found: dict[str, tuple[str, int, int, int]] = {}
+    names = [(variable, _host_access(variable)[1]) for variable in layout.offsets]
+    names += [
+        (variable, variable.linkage[0])
+        for variable in layout.offsets
+        if variable.linkage is not None and variable.linkage[1] != LinkageType.Import
+    ]
+    for variable, name in names:
+        if not name or name in found:
+            continue
+        is_decorated = Decoration.HostAccessINTEL in variable.decorations
+        access = _host_access(variable)[0] if is_decorated else READS | WRITES
+        if variable.type.storage == StorageClass.UniformConstant:
+            access &= READS
+        found[name] = name, layout.offsets[variable], size_of(variable.type.element), access
+    return list(found.values())
 
 
 def _is_import(variable: Variable) -> bool:

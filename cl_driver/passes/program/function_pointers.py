@@ -26,11 +26,14 @@ STRIDE = 16
 MOST_COPIES = 1000  # of functions on cycles
 
 
-def lower_function_pointers(module: Module) -> None:
-    """Changes the functions that kernels reach, and constants.
+def lower_function_pointers(module: Module) -> dict[str, int]:
+    """Changes the functions that kernels reach, and constants. Returns the addresses of functions that other
+    modules know by a name.
 
     SpirvError for too many functions on cycles."""
-    _Lowering(module).run()
+    lowering = _Lowering(module)
+    lowering.run()
+    return {f.linkage[0]: number for f, number in lowering.numbers.items() if f.linkage is not None}
 
 
 class _Lowering:

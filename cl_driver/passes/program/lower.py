@@ -25,11 +25,13 @@ def has_variable_arrays(module: Module) -> bool:
     return not _VARIABLE_ARRAYS.isdisjoint(module.capabilities)
 
 
-def lower_extensions(module: Module, is_relaxed: bool = False) -> None:
+def lower_extensions(module: Module, is_relaxed: bool = False) -> dict[str, int]:
     """Changes a linked and valid module. is_relaxed: see max_errors.py. Passes are imported when needed.
 
-    SpirvError for what cannot be done."""
+    Returns the addresses of functions that hosts may ask for, by their names. SpirvError for what cannot be
+    done."""
     capabilities, types = module.capabilities, module.types
+    addresses: dict[str, int] = {}
     if not _UNTYPED.isdisjoint(capabilities):
         from .untyped_pointers import type_pointers
 
@@ -37,15 +39,23 @@ def lower_extensions(module: Module, is_relaxed: bool = False) -> None:
     if not _BY_POINTER.isdisjoint(capabilities):
         from .function_pointers import lower_function_pointers
 
-        lower_function_pointers(module)
-    if Capability.ArbitraryPrecisionIntegersALTERA in capabilities:
-        from .integers import lower_integers
+        addresses = lower_function_pointers(module)
+    if Capability.Int4TypeINTEL in capabilities:
+        from .int4 import lower_int4
 
-        lower_integers(_reached(module), types)
+        lower_int4(module, _reached(module))
+    if Capability.Float8EXT in capabilities:
+        from .float8 import lower_float8
+
+        lower_float8(_reached(module), types)
     if not _BFLOAT16.isdisjoint(capabilities):
         from .bfloat16 import lower_bfloat16
 
         lower_bfloat16(_reached(module), types)
+    if Capability.ArbitraryPrecisionIntegersALTERA in capabilities:
+        from .integers import lower_integers
+
+        lower_integers(_reached(module), types)
     if has_variable_arrays(module):
         from .variable_arrays import end_with_functions
 
@@ -55,6 +65,7 @@ def lower_extensions(module: Module, is_relaxed: bool = False) -> None:
         from .max_errors import keep_bounds
 
         keep_bounds(_reached(module), types, is_relaxed)
+    return addresses
 
 
 def _all(module: Module) -> list[Function]:

@@ -6,7 +6,16 @@ HANDLERS: {opcode: handler(reader, word offset, number of words, op)}.
 from __future__ import annotations
 
 from .. import instruction_sets
-from ..enums import AddressingModel, Decoration, ExecutionModel, FPEncoding, MemoryModel, Op, StorageClass
+from ..enums import (
+    AddressingModel,
+    Capability,
+    Decoration,
+    ExecutionModel,
+    FPEncoding,
+    MemoryModel,
+    Op,
+    StorageClass,
+)
 from ..layout import is_of_any_width
 from ..module import NO_DECORATIONS, Constant, ConstantExpr, Kind, Type, Variable
 from ..tables import of_class, parameters
@@ -229,12 +238,15 @@ def _type_int(reader: Reader, p: int, n: int, op: Op) -> None:
     _define_type(reader, p, id_, reader.table.int(width))
 
 
+_ENCODED_WIDTHS = {FPEncoding.BFloat16KHR: 16, FPEncoding.Float8E4M3EXT: 8, FPEncoding.Float8E5M2EXT: 8}
+
+
 def _type_float(reader: Reader, p: int, n: int, op: Op) -> None:
     id_, width = reader.words[p + 1 : p + 3]
     encoding = reader.enumerant(p, "FPEncoding", reader.words[p + 3]) if n > 3 else None
-    if encoding is not None and (encoding, width) != (FPEncoding.BFloat16KHR, 16):
+    if encoding is not None and _ENCODED_WIDTHS.get(encoding) != width:
         raise reader.error(p, f"encoding {encoding.name} of width {width} is not supported")
-    if width not in (16, 32, 64):
+    if encoding is None and width not in (16, 32, 64):
         raise reader.error(p, f"width {width} is not 16, 32 or 64")
     reader.module.uses.setdefault(("TypeFloat", width), p)
     _define_type(reader, p, id_, reader.table.float(width, encoding))
@@ -243,7 +255,9 @@ def _type_float(reader: Reader, p: int, n: int, op: Op) -> None:
 def _type_vector(reader: Reader, p: int, n: int, op: Op) -> None:
     id_, element_id, count = reader.words[p + 1 : p + 4]
     element = reader.type(p, element_id)
-    if element.kind not in (Kind.INT, Kind.FLOAT, Kind.BOOL) or is_of_any_width(element):
+    has_int4 = Capability.Int4TypeINTEL in reader.module.capabilities
+    is_odd = is_of_any_width(element) and not (has_int4 and element.width == 4)
+    if element.kind not in (Kind.INT, Kind.FLOAT, Kind.BOOL) or is_odd:
         raise reader.error(p, f"components of type {element!r}")
     # Universal validation allows 2, 3, 4, 8 and 16; LLVM's SPIR-V back end makes others of vector shuffles,
     # and of its SLP vectoriser's <1 x T> pointers to a type that it otherwise takes for T.

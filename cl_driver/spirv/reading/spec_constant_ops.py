@@ -210,7 +210,7 @@ def _raw(operand: Value) -> int:
 
 def _need(kind: Kind, *types: Type) -> None:
     for type_ in types:
-        if type_.kind is not kind:
+        if type_.kind is not kind or type_.operands:  # of an encoding of its own: bits only
             raise ValueError(f"{type_!r} where {kind.value} is needed")
 
 

@@ -39,6 +39,7 @@ TYPE_CAPABILITIES = {
     ("TypeInt", 16): (Capability.Int16,),
     ("TypeInt", 64): (Capability.Int64,),
     ("TypeFloat", 16): (Capability.Float16, Capability.Float16Buffer, Capability.BFloat16TypeKHR),
+    ("TypeFloat", 8): (Capability.Float8EXT,),
     ("TypeFloat", 64): (Capability.Float64,),
     ("TypeVector", 8): (Capability.Vector16,),
     ("TypeVector", 16): (Capability.Vector16,),
@@ -138,6 +139,8 @@ def _check_use(requirements: Requirements, kind: str, value: int, offset: int) -
         wanted = TYPE_CAPABILITIES.get((kind, value))
         if kind == "TypeInt" and value not in (8, 16, 32, 64):
             wanted = (Capability.ArbitraryPrecisionIntegersALTERA,)
+            if value == 4:
+                wanted += (Capability.Int4TypeINTEL,)
         if wanted and requirements.capabilities.isdisjoint(wanted):
             names = " or ".join(capability.name for capability in wanted)
             what = f"{value} components" if kind == "TypeVector" else f"width {value}"

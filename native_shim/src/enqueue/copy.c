@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "enqueue/enqueue.h"
+#include "kernel/executable.h"
 #include "memory/mem.h"
 
 enum {
@@ -87,26 +88,41 @@ static cl_int run_copy(struct cld_event *command, struct cld_self *self, uint64_
 
 static const struct cld_operation copy_operation = {.run = run_copy};
 
+static void end_variable_copy(struct cld_event *command, cl_int status) {
+    (void)status;
+    cld_executable_drop(command->executable);
+}
+
+static const struct cld_operation variable_copy_operation = {.run = run_copy, .end = end_variable_copy};
+
 /* Pieces may be copied in any order only where source and destination have nothing in common. */
 static bool separate(const struct cld_copy_region *region) {
     uintptr_t from = (uintptr_t)region->source, to = (uintptr_t)region->destination;
     return from + region->width <= to || to + region->width <= from;
 }
 
-cl_int cld_enqueue_copy(struct cld_queue *queue, cl_command_type type, struct cld_mem *a, struct cld_mem *b,
-                        const struct cld_copy_region *region, bool blocking, struct cld_wait wait) {
+/* Whether it is done: a small one, if the queue is idle. */
+static bool copy_at_once(struct cld_queue *queue, cl_command_type type, const struct cld_copy_region *region,
+                         bool blocking, struct cld_wait wait) {
     size_t rows = region->height * region->depth, bytes = region->width * rows;
     struct cld_event *command;
-    if (bytes <= (blocking ? BLOCKING : AT_ONCE) && cld_immediate_begin(queue, type, wait, &command)) {
-        if (is_linear(region))
-            memmove(region->destination, region->source, region->width);
-        else
-            copy_rows(region, 0, rows);
-        cld_immediate_end(queue, command, wait.event);
-        return CL_SUCCESS;
-    }
-    command = cld_command_new(queue, type, &copy_operation, wait.event);
-    CLD_REQUIRE(command, CL_OUT_OF_HOST_MEMORY, "no memory");
+    if (bytes > (blocking ? BLOCKING : AT_ONCE) || !cld_immediate_begin(queue, type, wait, &command))
+        return false;
+    if (is_linear(region))
+        memmove(region->destination, region->source, region->width);
+    else
+        copy_rows(region, 0, rows);
+    cld_immediate_end(queue, command, wait.event);
+    return true;
+}
+
+static struct cld_event *new_copy(struct cld_queue *queue, cl_command_type type,
+                                  const struct cld_operation *operation, const struct cld_copy_region *region,
+                                  struct cld_wait wait) {
+    size_t rows = region->height * region->depth, bytes = region->width * rows;
+    struct cld_event *command = cld_command_new(queue, type, operation, wait.event);
+    if (!command)
+        return NULL;
     command->copy = *region;
     command->estimate = estimate(bytes);
     if (!is_linear(region)) {
@@ -115,10 +131,34 @@ cl_int cld_enqueue_copy(struct cld_queue *queue, cl_command_type type, struct cl
     } else if (bytes >= LARGE && separate(region)) {
         command->total = (bytes + BLOCK - 1) / BLOCK;
     }
+    return command;
+}
+
+cl_int cld_enqueue_copy(struct cld_queue *queue, cl_command_type type, struct cld_mem *a, struct cld_mem *b,
+                        const struct cld_copy_region *region, bool blocking, struct cld_wait wait) {
+    if (copy_at_once(queue, type, region, blocking, wait))
+        return CL_SUCCESS;
+    struct cld_event *command = new_copy(queue, type, &copy_operation, region, wait);
+    CLD_REQUIRE(command, CL_OUT_OF_HOST_MEMORY, "no memory");
     if ((a && !cld_command_hold_mem(command, a)) || (b && !cld_command_hold_mem(command, b))) {
         cld_command_discard(command);
         return CL_OUT_OF_HOST_MEMORY;
     }
+    return cld_command_enqueue(command, wait, blocking ? CLD_BLOCKING : 0);
+}
+
+cl_int cld_enqueue_variable_copy(struct cld_queue *queue, cl_command_type type,
+                                 struct cld_executable *executable, const struct cld_copy_region *region,
+                                 bool blocking, struct cld_wait wait) {
+    bool is_done = copy_at_once(queue, type, region, blocking, wait);
+    struct cld_event *command =
+        is_done ? NULL : new_copy(queue, type, &variable_copy_operation, region, wait);
+    if (!command)
+        cld_executable_drop(executable);
+    if (is_done)
+        return CL_SUCCESS;
+    CLD_REQUIRE(command, CL_OUT_OF_HOST_MEMORY, "no memory");
+    command->executable = executable;
     return cld_command_enqueue(command, wait, blocking ? CLD_BLOCKING : 0);
 }
 

@@ -62,6 +62,11 @@ cl_int cld_check_image_region(const struct cld_mem *image, const size_t *origin,
 cl_int cld_enqueue_copy(struct cld_queue *queue, cl_command_type type, struct cld_mem *a, struct cld_mem *b,
                         const struct cld_copy_region *region, bool blocking, struct cld_wait wait);
 
+/* The same where one side is a program-scope variable of the executable: takes over a hold on it. */
+cl_int cld_enqueue_variable_copy(struct cld_queue *queue, cl_command_type type,
+                                 struct cld_executable *executable, const struct cld_copy_region *region,
+                                 bool blocking, struct cld_wait wait);
+
 /* Repeats the pattern over size bytes, a multiple of pattern_size, which is a power of two up to 128. */
 cl_int cld_enqueue_fill(struct cld_queue *queue, cl_command_type type, struct cld_mem *buffer,
                         uint8_t *destination, size_t size, const void *pattern, size_t pattern_size,

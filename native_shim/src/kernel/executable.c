@@ -9,6 +9,7 @@
 #include "answers.h"
 #include "base/log.h"
 #include "kernel/argument_specialisation.h"
+#include "kernel/program_symbols.h"
 #include "kernel/variant.h"
 #include "loader/load.h"
 #include "object/lock.h"
@@ -212,7 +213,7 @@ static bool take_build(struct cld_program_build *build, uint32_t number,
     build->executable = executable;
     executable->number = number;
     if (!take_names(executable, answer) || !load_code(executable, answer) ||
-        !make_globals(executable, answer))
+        !make_globals(executable, answer) || !cld_program_symbols_take(executable, answer))
         return false;
     if (!(build->infos = calloc((size_t)answer->names_count + 1, sizeof *build->infos)))
         return false;

@@ -7,9 +7,11 @@
 #include "object/objects.h"
 #include "runtime/alone.h"
 
-struct cld_code;    /* loader/load.h: a mapped object file */
-struct cld_mem;     /* memory/mem.h */
-struct cld_variant; /* kernel/variant.h */
+struct cld_code;             /* loader/load.h: a mapped object file */
+struct cld_mem;              /* memory/mem.h */
+struct cld_variant;          /* kernel/variant.h */
+struct cld_program_variable; /* kernel/program_symbols.h */
+struct cld_program_function; /* the same */
 
 /* The executable of a built program: mapped code, program-scope variables. Shared by its kernels. */
 struct cld_executable {
@@ -22,6 +24,10 @@ struct cld_executable {
     uint8_t *globals;        /* program-scope variables, initialised */
     uint8_t *globals_memory; /* what they lie in: malloced */
     size_t globals_size;
+    uint32_t variable_count; /* of those that hosts may ask for */
+    struct cld_program_variable *variables;
+    uint32_t function_count; /* likewise */
+    struct cld_program_function *functions;
     uint32_t number;    /* among those of its program */
     void *options, *il; /* what a control plane that has lost the program makes more code of, or NULL */
     size_t options_size, il_size;

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "kernel/program_symbols.h"
 #include "kernel/variant.h"
 #include "loader/load.h"
 
@@ -16,6 +17,7 @@ void cld_executable_drop(struct cld_executable *executable) {
     for (uint32_t i = 0; i < executable->name_count; i++)
         free(executable->names[i]);
     free(executable->names);
+    cld_program_symbols_free(executable);
     free(executable->globals_memory);
     free(executable->options);
     free(executable->il);

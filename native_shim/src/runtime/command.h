@@ -21,6 +21,7 @@ struct cld_work; /* work_stealing.h */
 
 /* What commands hold of folders above. */
 struct cld_mem;            /* memory/mem.h */
+struct cld_executable;     /* kernel/kernel.h */
 struct cld_kernel_info;    /* kernel/kernel.h */
 struct cld_variant;        /* kernel/variant.h */
 struct cld_variant_wish;   /* the same */
@@ -172,7 +173,10 @@ struct cld_event {
                 struct cld_variant_wish *wish; /* likewise, of those with images: for `variant` */
             };
         } kernel;
-        struct cld_copy_region copy;
+        struct {
+            struct cld_copy_region copy;
+            struct cld_executable *executable; /* held, where a side is a program-scope variable of it */
+        };
         struct {
             uint8_t *destination;
             size_t size;

@@ -288,6 +288,8 @@ ELSEWHERE = {
     "arbitrary_precision_integers": "runtime/program/test_integers.py",
     "untyped_pointers": "runtime/program/test_untyped_pointers.py",
     "bfloat16": "runtime/program/test_bfloat16.py",
+    "float8": "runtime/program/test_float8.py",
+    "int4": "runtime/program/test_int4.py",
     "fp_max_error": "runtime/program/test_max_errors.py",
     "unstructured_loop_controls": "test_spirv_hints.py",
     "cache_controls": "test_spirv_hints.py",

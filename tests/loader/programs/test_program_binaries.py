@@ -158,9 +158,9 @@ def test_sealed_nonsense_is_refused(opencl, body):
 
 
 def globals_of(values):
-    """Program-scope variables' size, alignment, bytes and fix-ups, within an executable's values."""
+    """Program-scope variables' size, alignment, bytes, fix-ups and names, within an executable's values."""
     if isinstance(values, list):
-        if [type(value) for value in values] == [int, int, bytes, list]:
+        if [type(value) for value in values] == [int, int, bytes, list, list]:
             return values
         return next(filter(None, map(globals_of, values)), None)
     return None

@@ -15,3 +15,8 @@ def test_builds_under_way_at_exit(run_client):
 
 def test_memory_of_programs_comes_back(run_client):
     run_client("programs", "leak", timeout=120)
+
+
+@pytest.mark.sanitize
+def test_threads_with_variables_of_programs(run_client):
+    run_client("threads/program_symbols", 40)

@@ -14,7 +14,9 @@ from cl_driver.jit.executable import (
     is_executable,
 )
 
-NO_GLOBALS = Globals(size=0, align=1, image=b"", fixups=[])
+
+def make_globals(size=0, align=1, image=b"", fixups=(), variables=()) -> Globals:
+    return Globals(size=size, align=align, image=image, fixups=list(fixups), variables=list(variables))
 
 
 def make_arg(**changes) -> ArgInfo:
@@ -93,8 +95,9 @@ def make_executable(**changes) -> Executable:
         "weights": [100, 70],
         "kernels": [make_kernel()],
         "objects": [b"\x7fELF"],
-        "globals": NO_GLOBALS,
+        "globals": make_globals(),
         "il": b"spirv",
+        "functions": [],
     }
     return Executable(**(values | changes))
 
@@ -102,6 +105,8 @@ def make_executable(**changes) -> Executable:
 def test_an_executable_survives():
     executable = make_executable()
     executable.add(make_kernel(name="second"), [b"object 2"])
+    executable.globals = make_globals(8, 8, b"12345", [[0, 8]], [["v", 4, 4, 3], ["w", 0, 8, 0]])
+    executable.functions = [["f", 16]]
     data = executable.to_bytes()
     again = Executable.from_bytes(data)
     assert again == executable and is_executable(data)
@@ -160,11 +165,21 @@ def test_fields_must_be_named_and_complete():
     {"weights": [1, -1]},
     {"objects": ["text"]},
     {"il": "text"},
-    {"globals": Globals(size=4, align=4, image=b"12345", fixups=[])},
-    {"globals": Globals(size=8, align=3, image=b"", fixups=[])},
-    {"globals": Globals(size=8, align=8, image=b"", fixups=[[1, 0]])},
-    {"globals": Globals(size=8, align=8, image=b"", fixups=[[0, 9]])},
-    {"globals": Globals(size=8, align=8, image=b"", fixups=[[0]])},
+    {"globals": make_globals(4, 4, b"12345")},
+    {"globals": make_globals(8, 3)},
+    {"globals": make_globals(8, 8, fixups=[[1, 0]])},
+    {"globals": make_globals(8, 8, fixups=[[0, 9]])},
+    {"globals": make_globals(8, 8, fixups=[[0]])},
+    {"globals": make_globals(8, 8, variables=[["v", 4, 5, 3]])},
+    {"globals": make_globals(8, 8, variables=[["v", 9, 0, 3]])},
+    {"globals": make_globals(8, 8, variables=[["v", 0, -1, 3]])},
+    {"globals": make_globals(8, 8, variables=[["v", 0, 8, 4]])},
+    {"globals": make_globals(8, 8, variables=[["a\0b", 0, 8, 3]])},
+    {"globals": make_globals(8, 8, variables=[["v", 0, 8]])},
+    {"functions": [["f"]]},
+    {"functions": [["f", -16]]},
+    {"functions": [[5, 16]]},
+    {"functions": ["f"]},
     {"target": 5},
     {"kernels": [make_kernel(once_along=[3])]},
     {"kernels": [make_kernel(once_along=["x"])]},
