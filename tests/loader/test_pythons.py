@@ -94,7 +94,7 @@ def test_host_that_is_joined(run_python, scene):
 
 @pytest.mark.parametrize("version", few(MOST_DIFFERENT, 3))
 def test_which_python_serves(run_python, version):
-    """A runtime process, that no GIL of the host's keeps waiting; the host's own where that is insisted on."""
+    """A runtime process, which no GIL keeps waiting; the host's own where that is insisted on."""
     done = run_python(version, "use", CL_DRIVER_LOG="calls")
     assert "Python is a process" in done.stderr
     if version in SAME:

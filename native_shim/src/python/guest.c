@@ -175,8 +175,8 @@ static enum way join(const struct cld_guest_config *config) {
 }
 
 /* A host that is a Python gets a runtime process, even where it could be joined: one of its threads may wait,
- * with the GIL, for a lock of another that calls us and would have to wait for the GIL. SYCL's runtime has such
- * threads. It is joined only where no process can be started. */
+ * with the GIL, for a lock of another that calls us and would have to wait for the GIL. SYCL's runtime has
+ * such threads. It is joined only where no process can be started. */
 static enum way decide(const struct cld_guest_config *config, enum presence presence) {
     bool is_free = cld_setting_is(CL_DRIVER_RUNTIME_SETTING, "auto");
     if (cld_setting_is(CL_DRIVER_RUNTIME_SETTING, "process"))
