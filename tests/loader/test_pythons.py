@@ -65,33 +65,62 @@ def run_python(ocl_icd, variables):
     return run
 
 
-@pytest.mark.parametrize(
-    "scene",
-    [
-        "use",
-        "fork",
-        "threads",
-        "leak",
-        "interrupt",
-        "clean",
-        "use_gil",
-        "threads_gil",
-        "fork_gil",
-        "use_capsule",
-        "threads_gil_capsule",
-    ],
-)
+SCENES = [
+    "use",
+    "fork",
+    "threads",
+    "leak",
+    "interrupt",
+    "clean",
+    "use_gil",
+    "threads_gil",
+    "fork_gil",
+    "use_capsule",
+    "threads_gil_capsule",
+]
+
+
+@pytest.mark.parametrize("scene", [*SCENES, "waits"])
 @pytest.mark.parametrize("version", few(MOST_DIFFERENT, 3))
 def test_host(run_python, version, scene):
     run_python(version, scene)
 
 
+@pytest.mark.parametrize("scene", SCENES)
+def test_host_that_is_joined(run_python, scene):
+    """All but `waits`: such a host cannot do with one GIL."""
+    run_python(SAME[0], scene, CL_DRIVER_RUNTIME="embedded")
+
+
 @pytest.mark.parametrize("version", few(MOST_DIFFERENT, 3))
-def test_which_python_serves(run_python, variables, version):
-    """The same version is joined; any other gets a runtime process."""
+def test_which_python_serves(run_python, version):
+    """A runtime process, which no GIL keeps waiting; the host's own where that is insisted on."""
     done = run_python(version, "use", CL_DRIVER_LOG="calls")
-    joined = version in SAME and variables.get("CL_DRIVER_RUNTIME") != "process"
-    assert f"Python is {'the host' if joined else 'a process'}" in done.stderr
+    assert "Python is a process" in done.stderr
+    if version in SAME:
+        done = run_python(version, "use", CL_DRIVER_LOG="calls", CL_DRIVER_RUNTIME="embedded")
+        assert "Python is the host's" in done.stderr
+
+
+def test_joined_where_no_process_can_be_started(run_python, variables, tmp_path):
+    if variables.get("CL_DRIVER_RUNTIME") == "process":
+        pytest.skip("then no other way is tried")
+    _copy_driver(variables, tmp_path)
+    conf = tmp_path / "lib" / "cl_driver.conf"
+    conf.write_text(re.sub(r"(?m)^python=.*", "python=/nonexistent/python", conf.read_text()))
+    done = run_python(SAME[0], "use", OCL_ICD_VENDORS=f"{tmp_path}/vendors/", CL_DRIVER_LOG="calls")
+    assert "Python is a process" in done.stderr and "Python is the host's" in done.stderr
+
+
+def _copy_driver(variables, folder: Path) -> Path:
+    """Copies the driver to folder/lib, for loaders with folder/vendors. Returns the original."""
+    (folder / "lib").mkdir()
+    (folder / "vendors").mkdir()
+    first = Path(next(Path(variables["OCL_ICD_VENDORS"]).glob("*.icd")).read_text().strip())
+    for file in first.parent.iterdir():
+        (folder / "lib" / file.name).write_bytes(file.read_bytes())
+    (folder / "vendors" / "b.icd").write_text(f"{folder / 'lib' / first.name}\n")
+    return first
 
 
 @pytest.mark.parametrize("scene", ["own_modules", "own_modules_first"])
@@ -121,25 +150,24 @@ def test_scripts_named_like_the_standard_library(run_python, variables, tmp_path
 @pytest.mark.parametrize("version", few(MOST_DIFFERENT, 3))
 def test_two_drivers_in_one_python(run_python, variables, tmp_path, version):
     """Each has its own control plane, of its own build."""
-    (tmp_path / "lib").mkdir()
-    vendors = tmp_path / "vendors"
-    vendors.mkdir()
-    first = Path(next(Path(variables["OCL_ICD_VENDORS"]).glob("*.icd")).read_text().strip())
-    for file in first.parent.iterdir():
-        (tmp_path / "lib" / file.name).write_bytes(file.read_bytes())
-    for name, library in (("a", first), ("b", tmp_path / "lib" / first.name)):
-        (vendors / f"{name}.icd").write_text(f"{library}\n")
-    done = run_python(version, "two_drivers", OCL_ICD_VENDORS=f"{vendors}/", CL_DRIVER_LOG="calls")
-    joined = version in SAME and variables.get("CL_DRIVER_RUNTIME") != "process"
-    assert done.stderr.count(f"Python is {'the host' if joined else 'a process'}") == 2
+    first = _copy_driver(variables, tmp_path)
+    (tmp_path / "vendors" / "a.icd").write_text(f"{first}\n")
+    env = {"OCL_ICD_VENDORS": f"{tmp_path}/vendors/", "CL_DRIVER_LOG": "calls"}
+    done = run_python(version, "two_drivers", **env)
+    assert done.stderr.count("Python is a process") == 2
+    if version in SAME:
+        done = run_python(version, "two_drivers", CL_DRIVER_RUNTIME="embedded", **env)
+        assert done.stderr.count("Python is the host's") == 2
 
 
 @pytest.mark.parametrize("arguments", [[], ["thread"]])
+@pytest.mark.parametrize("runtime", ["embedded", "process"])
 @pytest.mark.parametrize("version", SAME)
-def test_sub_interpreters(ocl_icd, variables, version, arguments):
+def test_sub_interpreters(ocl_icd, variables, version, runtime, arguments):
     """PyGILState_Check answers for nothing once there are some, PyGILState_Ensure leads to others."""
     command = [interpreters()[version], str(HOST.parent / "sub_interpreter.py"), str(ocl_icd), *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env=variables)
+    env = variables | {"CL_DRIVER_RUNTIME": runtime}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env=env)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 

@@ -9,12 +9,13 @@ besides may be the same in each iteration of the loops around, as no compiler co
 from __future__ import annotations
 
 from ...spirv.enums import Op, StorageClass
-from ...spirv.module import Block, Constant, Function, Instruction, Kind, Operand, Value
+from ...spirv.module import Block, Constant, Function, Instruction, Kind, Operand, Type, Value
 from ...spirv.types import TypeTable
 from ..ir.dominance import DominatorTree, Loop, LoopNest, dominators
 from ..ir.fold import Folder
 from ..ir.instructions import ADDRESS, GROUP_OPERATIONS, predecessors, users
 from ..ir.layout import size_of
+from ..scalar.copies import one_number
 from ..scalar.simplify import simplify
 from ..scalar.sroa import MAX_PIECES, promote
 from .licm import hoist_loads
@@ -76,33 +77,47 @@ def _arrays(function: Function) -> list[list[Value]]:
 
 
 def _fits(variable: Instruction) -> bool:
-    scalar, count = variable.type.element, 1
-    while scalar.kind is Kind.ARRAY:
-        scalar, count = scalar.element, count * scalar.count
-    return 1 < count <= MAX_PIECES and scalar.kind in (Kind.INT, Kind.FLOAT, Kind.VECTOR)
+    """Whether it is an array, or a class around arrays, of numbers or vectors."""
+    type_ = variable.type.element
+    if type_.kind is Kind.ARRAY:
+        while type_.kind is Kind.ARRAY:
+            type_ = type_.element
+        if type_.kind in (Kind.INT, Kind.FLOAT, Kind.VECTOR):
+            return True
+    return type_.kind is Kind.STRUCT and one_number(type_) is not None
 
 
 def _indices(variable: Instruction, used_by: dict[Value, list[Instruction]]) -> list[Value]:
     """The indices into a variable that are not constant; none if it has to stay in memory."""
     found: list[Value] = []
-    work, scalar = [variable], variable.type.element
-    while scalar.kind is Kind.ARRAY:
-        scalar = scalar.element
+    accessed: set[Type] = set()
+    work = [variable]
     for pointer in work:
         for user in used_by.get(pointer, ()):
             if user.op in _MARKS:
                 continue
             if user.op is Op.Load or (user.op is Op.Store and user.operands[1] is not pointer):
-                type_ = user.type if user.op is Op.Load else user.operands[1].type
-                if size_of(type_) != size_of(scalar) or (user.memory is not None and user.memory.volatile):
+                if user.memory is not None and user.memory.volatile:
                     return []
+                accessed.add(user.type if user.op is Op.Load else user.operands[1].type)
                 continue
             if user.op in ADDRESS:
                 found += [index for index in user.operands[1:] if not isinstance(index, Constant)]
             elif user.op not in _SAME_ADDRESS or user.type.kind is not Kind.POINTER:
                 return []
             work.append(user)
-    return found
+    return found if _fit_together(accessed, size_of(variable.type.element)) else []
+
+
+def _fit_together(accessed: set[Type], size: int) -> bool:
+    """Whether so many bytes can be cut into pieces of which all that is loaded or stored consists."""
+    sizes = {size_of(type_) for type_ in accessed}
+    numbers = {one_number(type_) for type_ in accessed}
+    if None in numbers or len({size_of(number) for number in numbers if number}) != 1:
+        return False
+    if len(sizes) > 1:
+        sizes = {size_of(number) for number in numbers if number}
+    return 1 < size // sizes.pop() <= MAX_PIECES
 
 
 class _Search:

@@ -11,8 +11,9 @@ from ...spirv.module import Function, Instruction, Kind, Value
 from ...spirv.types import TypeTable
 from ..analysis.private_uses import PrivateUses, Uses
 from ..ir.instructions import int_value, is_constant_int, users
+from .copies import Copy, expand_copy
 from .simplify import simplify
-from .sroa import MAX_PIECES, Copy, expand_copy
+from .sroa import MAX_PIECES
 
 
 def expand_passed_copies(functions: Sequence[Function], types: TypeTable) -> None:

@@ -15,8 +15,9 @@ from ...spirv.module import Constant, Function, Instruction, Kind, Type, Undef, 
 from ...spirv.types import TypeTable
 from ..ir.instructions import ADDRESS, int_value, is_constant_int, users
 from ..ir.layout import size_of, step_into
+from .copies import Copy, expand_copy, is_clear, one_number
 from .simplify import simplify
-from .sroa import MAX_PIECES, Copy, constant_offset, expand_copy
+from .sroa import MAX_PIECES, constant_offset
 
 _SAME_ADDRESS = (Op.Bitcast, Op.CopyObject)
 _MARKS = (Op.LifetimeStart, Op.LifetimeStop)
@@ -32,7 +33,7 @@ class _Uses:
     offsets: dict[Instruction, int | None]  # pointers to it
     loads: list[Instruction] = field(default_factory=list)
     stores: list[Instruction] = field(default_factory=list)
-    copies: list[Instruction] = field(default_factory=list)
+    copies: list[Instruction] = field(default_factory=list)  # and stores of zeros to more than one element
     marks: list[Instruction] = field(default_factory=list)
 
 
@@ -59,19 +60,16 @@ def improve_arrays(function: Function, types: TypeTable) -> None:
 
 
 def _arrays(function: Function) -> list[Instruction]:
-    """Variables that are arrays of numbers."""
+    """Variables that are arrays of numbers, or classes around such."""
     variables = [i for i in function.blocks[0].instructions if i.op is Op.Variable]
-    return [
-        i for i in variables
-        if i.type.element.kind is Kind.ARRAY and _scalar(i).kind in (Kind.INT, Kind.FLOAT)
-    ]  # fmt: skip
+    kinds = (Kind.ARRAY, Kind.STRUCT)
+    return [i for i in variables if i.type.element.kind in kinds and one_number(i.type.element) is not None]
 
 
 def _scalar(variable: Instruction) -> Type:
-    type_: Type = variable.type.element
-    while type_.kind is Kind.ARRAY:
-        type_ = type_.element
-    return type_
+    found = one_number(variable.type.element)
+    assert found is not None  # _arrays() found it so
+    return found
 
 
 def _uses(variable: Instruction, used_by: UsedBy) -> _Uses | None:
@@ -88,7 +86,7 @@ def _uses(variable: Instruction, used_by: UsedBy) -> _Uses | None:
             elif user.op is Op.Load:
                 uses.loads.append(user)
             elif user.op is Op.Store and user.operands[1] is not pointer:
-                uses.stores.append(user)
+                (uses.copies if is_clear(user) else uses.stores).append(user)
             elif user.op in (Op.CopyMemory, Op.CopyMemorySized):
                 uses.copies.append(user)
             elif user.op in ADDRESS and user.operands[0] is pointer:
@@ -109,6 +107,8 @@ def _uses(variable: Instruction, used_by: UsedBy) -> _Uses | None:
 
 def _copied(copy: Instruction) -> int:
     """Bytes; 0 if that is not known."""
+    if copy.op is Op.Store:
+        return size_of(copy.operands[1].type)
     if copy.op is Op.CopyMemory:
         return size_of(copy.operands[0].type.element)
     return int_value(copy.operands[2]) if is_constant_int(copy.operands[2]) else 0

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from ...records import field, record
 from ...spirv.enums import Op
-from ...spirv.module import Block, Constant, Function, Instruction, Kind, MemoryAccess, Type, Value
+from ...spirv.module import Block, Constant, Function, Instruction, Kind, Type, Value
 from ...spirv.types import TypeTable
 from ..ir.instructions import (
     ADDRESS,
@@ -23,6 +23,7 @@ from ..ir.instructions import (
     users,
 )
 from ..ir.layout import size_of, step_into
+from .copies import Copy, expand_copy, is_clear, is_number
 from .mem2reg import Renamed, rename
 
 TYPE_CHECKING = False
@@ -65,16 +66,6 @@ def stored_size(type_: Type) -> int:
 
 
 @record(slots=True)
-class Copy:
-    """Bytes of a variable that an instruction reads or writes."""
-
-    instruction: Instruction
-    offset: int
-    size: int
-    is_write: bool
-
-
-@record(slots=True)
 class _Access(Copy):
     """The same as a value of a type."""
 
@@ -107,7 +98,10 @@ def _find_uses(variable: Instruction, used_by: dict[Value, list[Instruction]]) -
                 if operands[1] is pointer:
                     return None
                 type_ = operands[1].type
-                uses.accesses.append(_Access(user, offset, stored_size(type_), True, type_))
+                if is_clear(user):
+                    uses.copies.append(Copy(user, offset, size_of(type_), True))
+                else:
+                    uses.accesses.append(_Access(user, offset, stored_size(type_), True, type_))
             elif op in _SAME_ADDRESS:
                 if user.type.kind is not Kind.POINTER:
                     return None
@@ -150,7 +144,7 @@ def _pieces(uses: _Uses) -> dict[int, Type] | None:
         # Vectors and components of one element size.
         elements = {a.type.element if a.type.kind is Kind.VECTOR else a.type for a in cluster}
         sizes = {size_of(e) for e in elements}
-        if len(sizes) != 1 or any(not _is_number(e) for e in elements):
+        if len(sizes) != 1 or any(not is_number(e) for e in elements):
             return None
         size = sizes.pop()
         if any((a.offset - first.offset) % size for a in cluster):
@@ -175,10 +169,6 @@ def _clusters(accesses: list[_Access]) -> list[list[_Access]]:
     return result
 
 
-def _is_number(type_: Type) -> bool:
-    return type_.kind is Kind.INT or type_.kind is Kind.FLOAT
-
-
 def _convertible(a: Type, b: Type) -> bool:
     """True if a Bitcast turns one into the other."""
     if a is b:
@@ -186,7 +176,7 @@ def _convertible(a: Type, b: Type) -> bool:
     if a.kind is Kind.POINTER and b.kind is Kind.POINTER:
         return a.storage is b.storage
     plain = [t.element if t.kind is Kind.VECTOR else t for t in (a, b)]
-    return all(_is_number(t) for t in plain) and stored_size(a) == stored_size(b)
+    return all(is_number(t) for t in plain) and stored_size(a) == stored_size(b)
 
 
 def promote(function: Function, types: TypeTable) -> None:
@@ -261,6 +251,8 @@ def _fill_copied_gaps(
     """Adds pieces for bytes that are only ever copied: the scalars of the variable's type, so that variables
     of one type are cut alike. None if a copy would cut a piece."""
     leaves = _leaves(variable.type.element, 0, {})
+    if not pieces and all(size_of(leaf) == 1 for leaf in leaves.values()):
+        leaves = _copied_leaves(variable, copies) or leaves
     covered = {byte for start, leaf in leaves.items() for byte in range(start, start + size_of(leaf))}
     starts = sorted(pieces)
     for copy in copies:
@@ -302,51 +294,39 @@ def _fill_copied_gaps(
     return pieces
 
 
-def expand_copy(
-    copy: Copy, pieces: dict[int, Type], types: TypeTable, used_by: dict[Value, list[Instruction]]
-) -> None:
-    """Replaces one copy by a load and a store per piece. pieces: by offset in the variable."""
-    instruction = copy.instruction
-    block = instruction.block
-    target, source = instruction.operands[:2]
-    memory = instruction.memory or MemoryAccess()
-    scratch = Block(block.function)
-    loads = []
-    for offset, type_ in sorted(pieces.items()):
-        step = offset - copy.offset
-        access = MemoryAccess(_alignment_at(memory.alignment or 1, step), memory.volatile, memory.nontemporal)
-        address = _address(scratch, source, step, type_, types)
-        loads.append((append(scratch, Op.Load, type_, [address], access), step, type_, access))
-    for value, step, type_, access in loads:
-        address = _address(scratch, target, step, type_, types)
-        append(scratch, Op.Store, None, [address, value], access)
-    for new in scratch.instructions:
-        new.block = block
-        new.line = instruction.line
-        for operand in new.operands:
-            if isinstance(operand, Value):
-                used_by.setdefault(operand, []).append(new)
-    at = block.instructions.index(instruction)
-    block.instructions[at : at + 1] = scratch.instructions
-    for pointer in (target, source):
-        used_by[pointer] = [u for u in used_by[pointer] if u is not instruction]
+def _copied_leaves(variable: Instruction, copies: list[Copy]) -> dict[int, Type]:
+    """The scalars of what bytes without a type of their own are copied to or from, by offset in the variable:
+    clang initialises variables with copies of such bytes."""
+    for copy in copies:
+        target, source = copy.instruction.operands[:2]
+        found = _origin(source if copy.is_write else target)
+        if found is None or found[0] is variable:
+            continue
+        other, offset = found
+        leaves = {
+            start - offset + copy.offset: leaf
+            for start, leaf in _leaves(other.type.element, 0, {}).items()
+            if 0 <= start - offset and start - offset + size_of(leaf) <= copy.size
+        }
+        if len(leaves) <= MAX_PIECES and any(size_of(leaf) > 1 for leaf in leaves.values()):
+            return leaves
+    return {}
 
 
-def _alignment_at(alignment: int, offset: int) -> int:
-    return min(alignment, offset & -offset) if offset else alignment
-
-
-def _address(block: Block, pointer: Value, offset: int, type_: Type, types: TypeTable) -> Value:
-    """pointer + offset bytes as a pointer to the type, by instructions appended to the block."""
-    storage = pointer.type.storage
-    if offset:
-        byte_pointer = types.pointer(storage, types.int(8))
-        if pointer.type is not byte_pointer:
-            pointer = append(block, Op.Bitcast, byte_pointer, [pointer])
-        index = types.integer(64, offset)
-        pointer = append(block, Op.InBoundsPtrAccessChain, byte_pointer, [pointer, index])
-    wanted = types.pointer(storage, type_)
-    return pointer if pointer.type is wanted else append(block, Op.Bitcast, wanted, [pointer])
+def _origin(pointer: Value) -> tuple[Instruction, int] | None:
+    """The Function variable that an address is in, and how many bytes from its start."""
+    offset = 0
+    while isinstance(pointer, Instruction):
+        if pointer.op is Op.Variable:
+            return pointer, offset
+        step = (
+            0 if pointer.op in _SAME_ADDRESS else constant_offset(pointer) if pointer.op in ADDRESS else None
+        )
+        if step is None:
+            return None
+        offset += step
+        pointer = pointer.operands[0]
+    return None
 
 
 # A variable and the byte where one of its pieces begins.

@@ -21,8 +21,9 @@
 enum way { UNDECIDED, EMBEDDED, JOINED, PROCESS, FAILED };
 static _Atomic int way;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static _Atomic bool joining; /* the process's own Python is of our version */
-static bool fork_has_lock;   /* from before_fork to after_fork */
+static _Atomic bool joinable; /* the process's own Python is of our version */
+static _Atomic bool joining;  /* its start in there has begun */
+static bool fork_has_lock;    /* from before_fork to after_fork */
 static enum way way_at_fork;
 
 /* What _cl_driver_embed.so offers, once it is loaded. */
@@ -167,22 +168,47 @@ static enum way embed(const struct cld_guest_config *config) {
 /* Joins the process's own Python, which is of our version and initialised. */
 static enum way join(const struct cld_guest_config *config) {
     struct starting starting = {config, true, false};
-    return load_embed(config) && in_hosts_python(start_embed, &starting) && starting.good ? JOINED : FAILED;
+    joining = true;
+    bool good = load_embed(config) && in_hosts_python(start_embed, &starting) && starting.good;
+    joining = good;
+    return good ? JOINED : FAILED;
 }
 
+/* A host that is a Python gets a runtime process, even where it could be joined: one of its threads may wait,
+ * with the GIL, for a lock of another that calls us and would have to wait for the GIL. SYCL's runtime has
+ * such threads. It is joined only where no process can be started. */
 static enum way decide(const struct cld_guest_config *config, enum presence presence) {
+    bool is_free = cld_setting_is(CL_DRIVER_RUNTIME_SETTING, "auto");
     if (cld_setting_is(CL_DRIVER_RUNTIME_SETTING, "process"))
+        return PROCESS;
+    if (presence == OUR_VERSION && is_free)
         return PROCESS;
     enum way found = presence == NO_PYTHON ? embed(config) : presence == OUR_VERSION ? join(config) : FAILED;
     if (found == FAILED && presence != NO_PYTHON)
         cld_log(1, "the process's own Python cannot be joined");
-    return found == FAILED && cld_setting_is(CL_DRIVER_RUNTIME_SETTING, "auto") ? PROCESS : found;
+    return found == FAILED && is_free ? PROCESS : found;
+}
+
+/* Whether the host's Python now serves, as no runtime process ever has. */
+static bool joined_instead(const struct cld_guest_config *config) {
+    if (cld_highest_key || !cld_setting_is(CL_DRIVER_RUNTIME_SETTING, "auto") ||
+        find_python(config) != OUR_VERSION || !load_embed(config))
+        return false;
+    void *state = python.release();
+    pthread_mutex_lock(&lock);
+    if (way == PROCESS && join(config) == JOINED) {
+        way = JOINED;
+        cld_log(2, "Python is the host's");
+    }
+    pthread_mutex_unlock(&lock);
+    python.take(state);
+    return way == JOINED;
 }
 
 static void before_fork(void) {
     /* A Python host forks with the GIL held, and whoever has the lock may be waiting for it. Else the fork
      * waits until another thread has started Python. */
-    fork_has_lock = joining ? !pthread_mutex_trylock(&lock) : !pthread_mutex_lock(&lock);
+    fork_has_lock = joinable ? !pthread_mutex_trylock(&lock) : !pthread_mutex_lock(&lock);
     way_at_fork = way;
     if (way_at_fork == EMBEDDED)
         python.fork(0);
@@ -202,10 +228,10 @@ static void after_fork_in_parent(void) {
 static void after_fork_in_child(void) {
     if (way_at_fork == EMBEDDED)
         python.fork(2);
+    else if (way_at_fork != JOINED && !fork_has_lock && joining)
+        way = FAILED; /* another thread was joining: half of that is here, and nobody to finish it */
     else if (way_at_fork == PROCESS)
         cld_runtime_after_fork(true);
-    else if (way_at_fork == UNDECIDED && !fork_has_lock)
-        way = FAILED; /* another thread was joining: half of that is here, and nobody to finish it */
     pthread_mutex_init(&lock, NULL);
 }
 
@@ -219,17 +245,17 @@ static enum way decided(const struct cld_guest_config *config) {
         return config ? way : FAILED;
     /* Not under the GIL: whoever has the lock may be waiting for it. */
     enum presence presence = find_python(config);
-    bool joinable = presence == OUR_VERSION && load_embed(config);
-    void *state = joinable ? python.release() : NULL;
+    bool has_release = presence == OUR_VERSION && load_embed(config);
+    void *state = has_release ? python.release() : NULL;
     pthread_mutex_lock(&lock);
     if (way == UNDECIDED) {
-        joining = presence == OUR_VERSION;
+        joinable = presence == OUR_VERSION;
         way = decide(config, presence);
         cld_log(2, "Python is %s",
                 (const char *[]){"undecided", "embedded", "the host's", "a process", "not to be had"}[way]);
     }
     pthread_mutex_unlock(&lock);
-    if (joinable)
+    if (has_release)
         python.take(state);
     return way;
 }
@@ -255,7 +281,12 @@ bool cld_guest_exchange(const struct cld_msg *request, struct cld_msg *answer) {
     struct serving serving = {request, answer, false};
     switch (decided(config)) {
     case PROCESS:
-        return cld_runtime_exchange(config, request, answer);
+        if (cld_runtime_exchange(config, request, answer))
+            return true;
+        if (!joined_instead(config))
+            return false;
+        cld_msg_free(answer);
+        return in_hosts_python(serve, &serving) && serving.good;
     case JOINED:
         if (!python.usable()) {
             cld_log(1, "the host's Python has ended");

@@ -31,7 +31,7 @@ class Host(object):
         self.ok(cl.clGetPlatformIDs(number + 1, platforms, None))
         platform = ctypes.c_void_p(platforms[number])
         self.ok(cl.clGetDeviceIDs(platform, ctypes.c_ulong(1), 1, ctypes.byref(device), None))
-        self.device = device
+        self.platform, self.device = platform, device
         self.context = self.made(cl.clCreateContext, None, 1, ctypes.byref(device), None, None)
         self.queue = self.made(cl.clCreateCommandQueue, self.context, device, ctypes.c_ulong(0))
         self.buffer = self.made(
@@ -202,6 +202,17 @@ def scene_own_modules_first(host, times):
     host.use(2)
     assert [sys.modules[name] for name in ("cl_driver", "_cffi_backend")] == before
     assert [module.imports for module in before] == [1, 1]
+
+
+def scene_waits(host, times):
+    """A native thread calls the driver, and whoever waits for that thread does not let the GIL go."""
+    system = ctypes.PyDLL(None)
+    unload = ctypes.cast(host.cl.clUnloadPlatformCompiler, ctypes.c_void_p)
+    for _ in range(times):
+        thread = ctypes.c_ulong()
+        host.ok(system.pthread_create(ctypes.byref(thread), None, unload, host.platform))
+        host.ok(system.pthread_join(thread, None))
+    host.use(1)
 
 
 def scene_two_drivers(host, times):

@@ -59,6 +59,28 @@ def test_arrays_become_values(body, is_array):
     assert has_array(region_of(body)) == is_array
 
 
+CLASSES = """typedef struct { int e[4]; } quad; typedef struct { quad q[4]; } block;
+kernel void k(global int *out, global const int *in, int n) { int x = get_global_id(0); block b = {0};
+    for (int r = 0; r < n; r++) for (int i = 0; i < 4; i++) { BODY }
+    for (int i = 0; i < 4; i++) for (int j = 0; j < 4; j++)
+        if (in[x + i] > j) out[x * 16 + i * 4 + j] = b.q[i].e[j]; }"""
+
+
+@pytest.mark.parametrize(
+    ("body", "is_array"),
+    [
+        ("for (int j = 0; j < 4; j++) b.q[i].e[j] += in[r * 4 + i] * in[r + j];", False),
+        ("*(int4 *)&b.q[i] += in[r * 4 + i] * vload4(r, in);", False),
+        ("for (int j = 0; j < 16; j++) ((char *)b.q[i].e)[j] += in[r * 4 + i];", True),
+        ("b.q[i].e[in[r] & 3] += in[r * 4 + i];", True),
+    ],
+)
+def test_arrays_in_classes(body, is_array):
+    """As C++ has them, cleared as a whole, and accessed by numbers and by vectors of the same size."""
+    module = compile_cl(CLASSES.replace("BODY", body))
+    assert has_array(make_plan(module, "k", width=8).regions[0]) == is_array
+
+
 def test_width_1_is_left_to_llvm():
     body = "for (int r = 0; r < n; r++) for (int i = 1; i < 40; i++) v[i] += v[i - 1];"
     assert has_array(region_of(body, 1))
