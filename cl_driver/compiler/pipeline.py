@@ -43,6 +43,7 @@ from ..spirv.module import EntryPoint, Module
 from ..spirv.reading import reader
 from ..spirv.types import TypeTable
 from ..spirv.validation import validate
+from . import inline_assembly
 from .required_rows import requires_short_rows
 from .source import Context, compile_source
 
@@ -149,6 +150,7 @@ class Prepared:
         self.explains = False  # whether decisions are noted: passes/ir/remarks.py
         try:
             self.module = link.link(_read(il), _is_ours)
+            inline_assembly.check(self.module, context.target.architecture)
             validate.validate(self.module, *_accepted())
             lower_extensions(self.module, _is_relaxed(context))
             local_memory.check(self.module, host_limits().local_memory)

@@ -6,6 +6,7 @@ here is not claimed anywhere, and what is here is claimed everywhere that its sp
 
 from __future__ import annotations
 
+from .. import settings, trust
 from .cpu import Cpu
 
 TYPE_CHECKING = False
@@ -14,6 +15,11 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     Version: TypeAlias = tuple[int, int, int]
+
+
+def may_have_inline_assembly() -> bool:
+    """Whether programs may: not if somebody with fewer rights may have written them."""
+    return settings.flag("CL_DRIVER_INLINE_ASSEMBLY") and trust.is_trusted()
 
 
 class Capability:
@@ -291,6 +297,12 @@ CAPABILITIES = (
     Capability(
         "long_composites", spirv=("LongCompositesINTEL",), spirv_extensions=("SPV_INTEL_long_composites",)
     ),
+    Capability(
+        "inline_assembly",
+        spirv=("AsmINTEL",),
+        spirv_extensions=("SPV_INTEL_inline_assembly",),
+        present=lambda cpu: may_have_inline_assembly(),
+    ),
     Capability("fp_max_error", spirv=("FPMaxErrorINTEL",), spirv_extensions=("SPV_INTEL_fp_max_error",)),
     Capability(
         "function_pointers",
@@ -395,6 +407,7 @@ def spirv_extensions(cpu: Cpu) -> tuple[str, ...]:
 SPIRV_NUMBERS = {
     "Addresses": 4,
     "ArbitraryPrecisionIntegersALTERA": 5844,
+    "AsmINTEL": 5606,
     "AtomicFloat16AddEXT": 6095,
     "AtomicFloat16MinMaxEXT": 5616,
     "AtomicFloat32AddEXT": 6033,

@@ -11,6 +11,7 @@ from ..layout import is_of_any_width
 from ..module import NO_DECORATIONS, Constant, ConstantExpr, Kind, Type, Variable
 from ..tables import of_class, parameters
 from ..types import MAX_DEPTH, MAX_PARAMETERS, MAX_WIDTH
+from .assembly import ASSEMBLY_HANDLERS
 from .constants import CONSTANT_HANDLERS, Handler, continuation
 
 TYPE_CHECKING = False
@@ -127,6 +128,10 @@ def _decorate(reader: Reader, p: int, n: int, op: Op) -> None:
             reader.complete_string(p, p + 4, p + n),
         )
         reader.decorations.setdefault(words[p + 1], {})[decoration] = value
+        return
+    if decoration == Decoration.ClobberINTEL:  # there once for each register
+        named = reader.decorations.setdefault(words[p + 1], {})
+        named[decoration] = (*named.get(decoration, ()), reader.complete_string(p, p + 3, p + n))
         return
     if decoration == Decoration.LinkageAttributes:
         name, q = reader.string(p + 3, p + n)
@@ -417,7 +422,7 @@ def _layout() -> dict[int, int]:
         [op for op in ops if op in of_class("Annotation")],
         [op for op in ops if op in of_class("Type-Declaration", "Constant-Creation")]
         + [Op.ConstantPipeStorage, Op.ConstantFunctionPointerINTEL, Op.Variable]
-        + [Op.UntypedVariableKHR, Op.Undef],
+        + [Op.UntypedVariableKHR, Op.Undef, Op.AsmTargetINTEL, Op.AsmINTEL],
         [Op.Function],
     ]
     return {int(op): number for number, section in enumerate(sections) for op in section}
@@ -425,6 +430,7 @@ def _layout() -> dict[int, int]:
 
 HANDLERS: dict[int, Handler] = {
     **CONSTANT_HANDLERS,
+    **ASSEMBLY_HANDLERS,
     Op.Nop: _nothing,
     Op.Capability: _capability,
     Op.Extension: _extension,

@@ -288,6 +288,7 @@ ELSEWHERE = {
     "arbitrary_precision_integers": "runtime/program/test_integers.py",
     "untyped_pointers": "runtime/program/test_untyped_pointers.py",
     "bfloat16": "runtime/program/test_bfloat16.py",
+    "inline_assembly": "runtime/program/test_inline_assembly.py",
     "fp_max_error": "runtime/program/test_max_errors.py",
     "unstructured_loop_controls": "test_spirv_hints.py",
     "cache_controls": "test_spirv_hints.py",
