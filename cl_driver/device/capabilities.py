@@ -303,6 +303,16 @@ CAPABILITIES = (
         spirv_extensions=("SPV_INTEL_inline_assembly",),
         present=lambda cpu: may_have_inline_assembly(),
     ),
+    Capability("long_vectors", spirv=("LongVectorEXT",), spirv_extensions=("SPV_EXT_long_vector",)),
+    # The rest of SPV_INTEL_vector_compute is about threads of Intel's GPUs.
+    Capability(
+        "vectors_of_any_size", spirv=("VectorAnyINTEL",), spirv_extensions=("SPV_INTEL_vector_compute",)
+    ),
+    Capability(
+        "masked_gather_scatter",
+        spirv=("MaskedGatherScatterINTEL",),
+        spirv_extensions=("SPV_INTEL_masked_gather_scatter",),
+    ),
     Capability("fp_max_error", spirv=("FPMaxErrorINTEL",), spirv_extensions=("SPV_INTEL_fp_max_error",)),
     Capability(
         "function_pointers",
@@ -462,6 +472,8 @@ SPIRV_NUMBERS = {
     "Linkage": 5,
     "LiteralSampler": 20,
     "LongCompositesINTEL": 6089,
+    "LongVectorEXT": 5425,
+    "MaskedGatherScatterINTEL": 6427,
     "MemoryAccessAliasingINTEL": 5910,
     "OptNoneEXT": 6094,
     "RoundingModeRTE": 4467,
@@ -481,6 +493,7 @@ SPIRV_NUMBERS = {
     "UntypedVariableLengthArrayINTEL": 6243,
     "VariableLengthArrayINTEL": 5817,
     "Vector16": 7,
+    "VectorAnyINTEL": 5619,
 }
 SPIRV_INSTRUCTION_SETS = ("OpenCL.std", "OpenCL.DebugInfo.100")
 

@@ -27,7 +27,8 @@ def command(function: str, *arguments: str) -> list[str]:
     python = recorded.get("python", [""])[0]
     start = (
         f"import sys; sys.path[:] = {sys.path!r}; from cl_driver import trust; "
-        f"trust.hand({trust.is_trusted()}); from cl_driver.jit.try_llvm import {function}; {function}(*sys.argv[1:])"
+        f"trust.hand({trust.is_trusted()}); from cl_driver.jit import try_llvm; "
+        f"try_llvm.{function}(*sys.argv[1:])"
     )
     return [python if trust.may_run(python) else sys.executable, "-I", "-S", "-c", start, *arguments]
 

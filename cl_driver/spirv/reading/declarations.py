@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from .. import instruction_sets
 from ..enums import AddressingModel, Decoration, ExecutionModel, FPEncoding, MemoryModel, Op, StorageClass
-from ..layout import is_of_any_width
 from ..module import NO_DECORATIONS, Constant, ConstantExpr, Kind, Type, Variable
 from ..tables import of_class, parameters
 from ..types import MAX_DEPTH, MAX_PARAMETERS, MAX_WIDTH
 from .assembly import ASSEMBLY_HANDLERS
 from .constants import CONSTANT_HANDLERS, Handler, continuation
+from .vectors import type_vector
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -245,22 +245,6 @@ def _type_float(reader: Reader, p: int, n: int, op: Op) -> None:
     _define_type(reader, p, id_, reader.table.float(width, encoding))
 
 
-def _type_vector(reader: Reader, p: int, n: int, op: Op) -> None:
-    id_, element_id, count = reader.words[p + 1 : p + 4]
-    element = reader.type(p, element_id)
-    if element.kind not in (Kind.INT, Kind.FLOAT, Kind.BOOL) or is_of_any_width(element):
-        raise reader.error(p, f"components of type {element!r}")
-    # Universal validation allows 2, 3, 4, 8 and 16; LLVM's SPIR-V back end makes others of vector shuffles,
-    # and of its SLP vectoriser's <1 x T> pointers to a type that it otherwise takes for T.
-    if count == 1:
-        reader.types_by_id[reader.new_id(p, id_)] = element
-        return
-    if not 2 <= count <= 16:
-        raise reader.error(p, f"{count} components; a vector has 2 to 16")
-    reader.module.uses.setdefault(("TypeVector", count), p)
-    _define_type(reader, p, id_, reader.table.vector(element, count))
-
-
 def _type_array(reader: Reader, p: int, n: int, op: Op) -> None:
     id_, element_id, length = reader.words[p + 1 : p + 4]
     element = reader.data_type(p, element_id)
@@ -465,7 +449,8 @@ HANDLERS: dict[int, Handler] = {
     Op.TypeBool: _type_bool,
     Op.TypeInt: _type_int,
     Op.TypeFloat: _type_float,
-    Op.TypeVector: _type_vector,
+    Op.TypeVector: type_vector,
+    Op.TypeVectorIdEXT: type_vector,
     Op.TypeArray: _type_array,
     Op.TypeStruct: _type_struct,
     Op.TypeStructContinuedINTEL: continuation,
