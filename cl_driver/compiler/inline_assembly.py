@@ -17,15 +17,19 @@ from ..spirv.reflect import called
 _NAMES = {"x86_64": ("x86_64", "amd64"), "aarch64": ("aarch64", "arm64")}
 
 
-def check(module: Module, architecture: str) -> None:
-    """SpirvError for a module that is refused. architecture: of the target."""
-    if Capability.AsmINTEL not in module.capabilities:
-        return
-    if not capabilities.may_have_inline_assembly():
+def refuse(module: Module) -> None:
+    """SpirvError for a module with assembly where programs may have none."""
+    if Capability.AsmINTEL in module.capabilities and not capabilities.may_have_inline_assembly():
         raise SpirvError(
             0, "OpCapability", "AsmINTEL: inline assembly is refused (CL_DRIVER_INLINE_ASSEMBLY is 0, or the "
             "program has more rights than its user)",
         )  # fmt: skip
+
+
+def check_targets(module: Module, architecture: str) -> None:
+    """SpirvError for a valid module whose kernels have assembly for something else."""
+    if Capability.AsmINTEL not in module.capabilities:
+        return
     for function in {id(f): f for entry in module.entry_points for f in called(entry.function)}.values():
         for block in function.blocks:
             for i in block.instructions:

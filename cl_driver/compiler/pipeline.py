@@ -150,8 +150,9 @@ class Prepared:
         self.explains = False  # whether decisions are noted: passes/ir/remarks.py
         try:
             self.module = link.link(_read(il), _is_ours)
-            inline_assembly.check(self.module, context.target.architecture)
+            inline_assembly.refuse(self.module)
             validate.validate(self.module, *_accepted())
+            inline_assembly.check_targets(self.module, context.target.architecture)
             lower_extensions(self.module, _is_relaxed(context))
             local_memory.check(self.module, host_limits().local_memory)
             self.reflections = {kernel.name: kernel for kernel in reflect.reflect(self.module)}

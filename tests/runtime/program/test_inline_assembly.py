@@ -209,7 +209,7 @@ def test_refused_with_more_rights_than_the_user_has(monkeypatch):
 
     monkeypatch.setattr(trust, "_known", [False])
     with pytest.raises(SpirvError, match="inline assembly is refused"):
-        inline_assembly.check(reader.read(source()), "x86_64")
+        inline_assembly.refuse(reader.read(source()))
 
 
 @pytest.mark.parametrize(
@@ -233,10 +233,10 @@ def test_targets(target, fits_x86, fits_arm):
     spirv = source(types=declared("", "=r,0,r", target=line))
     for architecture, fits in (("x86_64", fits_x86), ("aarch64", fits_arm)):
         if fits:
-            inline_assembly.check(reader.read(spirv), architecture)
+            inline_assembly.check_targets(reader.read(spirv), architecture)
             continue
         with pytest.raises(SpirvError, match=f"OpAsmCallINTEL: assembly for '{target}'.*{architecture}"):
-            inline_assembly.check(reader.read(spirv), architecture)
+            inline_assembly.check_targets(reader.read(spirv), architecture)
 
 
 @pytest.mark.parametrize(

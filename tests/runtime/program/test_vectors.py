@@ -181,10 +181,7 @@ OpFunctionEnd
 """
 
 
-@pytest.mark.parametrize("n", COUNTS)
-def test_control_flow_calls_and_memory(n):
-    x, y = vectors(n, np.int32), vectors(n, np.int32)
-    types = """
+TYPES = """
 %zero = OpConstant %i32 0
 %one = OpConstant %i32 1
 %three = OpConstant %i32 3
@@ -195,12 +192,27 @@ def test_control_flow_calls_and_memory(n):
 %pst = OpTypePointer Function %st
 %null = OpConstantNull %v
 """
-    body = "%narrow = OpUConvert %i32 %id\n%limit = OpBitwiseAnd %i32 %narrow %three" + LOOP
+BODY = "%narrow = OpUConvert %i32 %id\n%limit = OpBitwiseAnd %i32 %narrow %three" + LOOP
+LOCALS = "%kept = OpVariable %pv Function %null\n%array = OpVariable %pst Function"
+
+
+def loop_of_vectors(n: int) -> bytes:
+    return module(BODY, "v", "v", LONG, types=types_of(n) + TYPES, functions=ADD, locals=LOCALS)
+
+
+@pytest.mark.parametrize("n", COUNTS)
+def test_control_flow_calls_and_memory(n):
+    x, y = vectors(n, np.int32), vectors(n, np.int32)
     limit = (np.arange(ITEMS) & 3).astype(np.int32)[:, None]
     acc = x[:, :n] + limit * y[:, :n]
     acc[:, :1] = limit
-    run(body, n, acc * 2, x, y, types=types, functions=ADD,
-        locals="%kept = OpVariable %pv Function %null\n%array = OpVariable %pst Function")  # fmt: skip
+    run(BODY, n, acc * 2, x, y, types=TYPES, functions=ADD, locals=LOCALS)
+
+
+def test_the_largest():
+    n = MAX_COMPONENTS
+    x, y = vectors(n, np.int32), vectors(n, np.int32)
+    run("%r = OpIMul %v %x %y", n, x * y, x, y, widths=(1, 16))
 
 
 @pytest.mark.parametrize("n", [2, 3, 16, 20])
