@@ -176,6 +176,14 @@ _ROWS = (
         "4G",
         "Bytes of memory that a compiler process may take; 0 for no limit.",
     ),
+    Setting(
+        "CL_DRIVER_INLINE_ASSEMBLY",
+        "flag",
+        "1",
+        "Whether programs may bring machine instructions of their own (SPV_INTEL_inline_assembly). 0 is for "
+        "hosts that run programs of others; those with more rights than their user never may.",
+        in_key=True,
+    ),
     Setting("CL_DRIVER_COMPILE_IDLE", "integer", "60", "Seconds that an idle compiler process stays."),
     Setting(
         "CL_DRIVER_JIT_DEBUG",

@@ -43,6 +43,7 @@ from ..spirv.module import EntryPoint, Module
 from ..spirv.reading import reader
 from ..spirv.types import TypeTable
 from ..spirv.validation import validate
+from . import inline_assembly
 from .required_rows import requires_short_rows
 from .source import Context, compile_source
 
@@ -149,7 +150,9 @@ class Prepared:
         self.explains = False  # whether decisions are noted: passes/ir/remarks.py
         try:
             self.module = link.link(_read(il), _is_ours)
+            inline_assembly.refuse(self.module)
             validate.validate(self.module, *_accepted())
+            inline_assembly.check_targets(self.module, context.target.architecture)
             self.addresses = lower_extensions(self.module, _is_relaxed(context))
             local_memory.check(self.module, host_limits().local_memory)
             self.reflections = {kernel.name: kernel for kernel in reflect.reflect(self.module)}

@@ -6,6 +6,7 @@ here is not claimed anywhere, and what is here is claimed everywhere that its sp
 
 from __future__ import annotations
 
+from .. import settings, trust
 from .cpu import Cpu
 
 TYPE_CHECKING = False
@@ -14,6 +15,11 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     Version: TypeAlias = tuple[int, int, int]
+
+
+def may_have_inline_assembly() -> bool:
+    """Whether programs may: not if somebody with fewer rights may have written them."""
+    return settings.flag("CL_DRIVER_INLINE_ASSEMBLY") and trust.is_trusted()
 
 
 class Capability:
@@ -291,6 +297,22 @@ CAPABILITIES = (
     Capability(
         "long_composites", spirv=("LongCompositesINTEL",), spirv_extensions=("SPV_INTEL_long_composites",)
     ),
+    Capability(
+        "inline_assembly",
+        spirv=("AsmINTEL",),
+        spirv_extensions=("SPV_INTEL_inline_assembly",),
+        present=lambda cpu: may_have_inline_assembly(),
+    ),
+    Capability("long_vectors", spirv=("LongVectorEXT",), spirv_extensions=("SPV_EXT_long_vector",)),
+    # The rest of SPV_INTEL_vector_compute is about threads of Intel's GPUs.
+    Capability(
+        "vectors_of_any_size", spirv=("VectorAnyINTEL",), spirv_extensions=("SPV_INTEL_vector_compute",)
+    ),
+    Capability(
+        "masked_gather_scatter",
+        spirv=("MaskedGatherScatterINTEL",),
+        spirv_extensions=("SPV_INTEL_masked_gather_scatter",),
+    ),
     Capability("fp_max_error", spirv=("FPMaxErrorINTEL",), spirv_extensions=("SPV_INTEL_fp_max_error",)),
     Capability(
         "function_pointers",
@@ -397,6 +419,7 @@ def spirv_extensions(cpu: Cpu) -> tuple[str, ...]:
 SPIRV_NUMBERS = {
     "Addresses": 4,
     "ArbitraryPrecisionIntegersALTERA": 5844,
+    "AsmINTEL": 5606,
     "AtomicFloat16AddEXT": 6095,
     "AtomicFloat16MinMaxEXT": 5616,
     "AtomicFloat32AddEXT": 6033,
@@ -453,6 +476,8 @@ SPIRV_NUMBERS = {
     "Linkage": 5,
     "LiteralSampler": 20,
     "LongCompositesINTEL": 6089,
+    "LongVectorEXT": 5425,
+    "MaskedGatherScatterINTEL": 6427,
     "MemoryAccessAliasingINTEL": 5910,
     "OptNoneEXT": 6094,
     "RoundingModeRTE": 4467,
@@ -472,6 +497,7 @@ SPIRV_NUMBERS = {
     "UntypedVariableLengthArrayINTEL": 6243,
     "VariableLengthArrayINTEL": 5817,
     "Vector16": 7,
+    "VectorAnyINTEL": 5619,
 }
 SPIRV_INSTRUCTION_SETS = ("OpenCL.std", "OpenCL.DebugInfo.100")
 

@@ -40,9 +40,26 @@ def choice() -> choose_llvm.Choice:
     return choose_llvm.choose(settings.text("CL_DRIVER_LLVM"), OPTIONS, SHORT_LIST, lite)
 
 
-def _llvm() -> Library | Lite:
+def llvm() -> Library | Lite:
     """The LLVM in use, which has generate()."""
     return choice().llvm
+
+
+# Strings of LLVM's hold no quotes.
+_ASSEMBLY = (' asm "', ' asm sideeffect "')
+
+
+def has_assembly(text: str) -> bool:
+    """Whether there is inline assembly in LLVM IR: only a program has it."""
+    return any(mark in text for mark in _ASSEMBLY)
+
+
+def _generate(text: str, target: Target, passes: str, level: int, form: str = "object") -> tuple[bytes, str]:
+    if has_assembly(text):
+        from . import apart  # what starts processes takes long to import
+
+        return apart.generate(text, target, passes, level, form)
+    return llvm().generate(text, target, passes, level, form)
 
 
 @functools.cache
@@ -73,7 +90,7 @@ def preload() -> Thread | None:
 
 def warm_up() -> None:
     """Loads what the first compilation would otherwise wait for."""
-    _llvm()
+    llvm()
 
 
 def compile_ir(text: str, target: Target, passes: str = "O2", level: int = 2) -> bytes:
@@ -83,7 +100,7 @@ def compile_ir(text: str, target: Target, passes: str = "O2", level: int = 2) ->
     that is vector code already; or "ordered", the same, and long blocks in an order that suits the registers.
     level: of the code generator, 0 to 3. CompileError says what was wrong.
     """
-    data, _ = _llvm().generate(text, target, passes, level)
+    data, _ = _generate(text, target, passes, level)
     unknown = [name for name in undefined_symbols(data) if name not in loader_symbols()]
     if unknown:
         raise CompileError(f"the kernel needs functions that the driver does not have: {', '.join(unknown)}")
@@ -92,10 +109,10 @@ def compile_ir(text: str, target: Target, passes: str = "O2", level: int = 2) ->
 
 def assembly(text: str, target: Target, passes: str = "O2", level: int = 2) -> str:
     """The same as compile_ir() as assembly text, for those who want to read it."""
-    return _llvm().generate(text, target, passes, level, "assembly")[0].decode()
+    return _generate(text, target, passes, level, "assembly")[0].decode()
 
 
 def commented_assembly(text: str, target: Target, passes: str, level: int) -> tuple[str, str]:
     """Assembly with LLVM's comments on blocks, loops and spilled registers, and the IR it was made of."""
-    data, module = _llvm().generate(text, target, passes, level, "comments")
+    data, module = _generate(text, target, passes, level, "comments")
     return data.decode(), module

@@ -11,7 +11,7 @@ from ctypes import POINTER, byref, c_char_p, c_int, c_size_t, c_uint, c_uint64, 
 from typing import Any, TypeAlias
 
 from ..device.target import Target
-from .errors import CompileError
+from .errors import NOT_VALID, CompileError
 from .printed_ir.change import changed
 
 # What a function returns that has c_void_p for its result.
@@ -135,7 +135,7 @@ class Library:
         the layout of its data."""
         back_end = _BACK_ENDS.get(target.architecture)
         if back_end and back_end not in self._started:
-            for part in ("TargetInfo", "Target", "TargetMC", "AsmPrinter"):
+            for part in ("TargetInfo", "Target", "TargetMC", "AsmPrinter", "AsmParser"):
                 getattr(self._llvm, f"LLVMInitialize{back_end}{part}")()
             self._started.add(back_end)
         found, why = c_void_p(), c_char_p()
@@ -157,7 +157,7 @@ class Library:
                 self._llvm.LLVMDisposeModule(module)
         text_of_failure = self._message(why)
         if failed:
-            raise CompileError(f"the code generator made LLVM IR that is not valid: {text_of_failure}")
+            raise CompileError(f"{NOT_VALID}{text_of_failure}")
         return module
 
     def _optimize(self, module: c_void_p, machine: Handle, passes: str) -> None:

@@ -15,7 +15,7 @@ except ModuleNotFoundError:
     import llvmlite.binding as llvm
 
 from ..device.target import Target
-from .errors import CompileError
+from .errors import NOT_VALID, CompileError
 from .printed_ir.change import changed
 
 # Classes of llvmlite, which has no types.
@@ -44,6 +44,7 @@ class Lite:
             llvm.set_option("cl_driver", option)
         llvm.initialize_all_targets()
         llvm.initialize_all_asmprinters()
+        llvm.initialize_native_asmparser()  # for inline assembly
 
     def generate(
         self, text: str, target: Target, passes: str, level: int, form: str = "object"
@@ -108,7 +109,7 @@ def _parse(text: str) -> Module:
         module = llvm.parse_assembly(text, context)
         module.verify()
     except RuntimeError as error:
-        raise CompileError(f"the code generator made LLVM IR that is not valid: {error}") from error
+        raise CompileError(f"{NOT_VALID}{error}") from error
     return module
 
 

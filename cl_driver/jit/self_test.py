@@ -6,11 +6,10 @@ from __future__ import annotations
 
 import ctypes
 import subprocess
-import sys
 
-from .. import native, trust
+from .. import trust
 from ..device.target import Target
-from . import llvm_paths
+from . import apart, llvm_paths
 from .errors import CompileError
 
 TYPE_CHECKING = False
@@ -104,24 +103,7 @@ def failure(llvm: Library | Lite, target: Target) -> str:
 def ask(name: str) -> tuple[tuple[int, ...], str]:
     """The version of an LLVM, (0,) if it is none, and what is wrong with it, "" if nothing is: both found out
     by another process. name: a library's, or llvmlite."""
-    try:
-        recorded = native.configuration()
-    except OSError:
-        recorded = {}
-    python = recorded.get("python", [""])[0]
-    start = (
-        f"import sys; sys.path[:] = {sys.path!r}; from cl_driver import trust; "
-        f"trust.hand({trust.is_trusted()}); from cl_driver.jit.try_llvm import main; main(*sys.argv[1:])"
-    )
-    command = [
-        python if trust.may_run(python) else sys.executable,
-        "-I",
-        "-S",
-        "-c",
-        start,
-        name,
-        str(llvm_paths.TESTED),
-    ]
+    command = apart.command("main", name, str(llvm_paths.TESTED))
     try:
         done = subprocess.run(
             command,

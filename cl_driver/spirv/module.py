@@ -186,6 +186,29 @@ class Variable(Value):
         self.offset = 0  # word offset in the binary, for messages
 
 
+class InlineAssembly(Value):
+    """OpAsmINTEL: a FUNCTION type, the target that it is for, instructions and constraints as LLVM has them.
+    in_memory: numbers of the arguments that are addresses of operands; has_effects: SideEffectsINTEL."""
+
+    __slots__ = ("constraints", "has_effects", "in_memory", "target", "text")
+
+    def __init__(
+        self,
+        type_: Type,
+        target: str,
+        text: str,
+        constraints: str,
+        in_memory: frozenset[int],
+        has_effects: bool,
+    ) -> None:
+        super().__init__(type_)
+        self.target = target
+        self.text = text
+        self.constraints = constraints
+        self.in_memory = in_memory
+        self.has_effects = has_effects
+
+
 class Argument(Value):
     """A function parameter. decorations: see Instruction."""
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 MAX_DEPTH = 255  # nesting of types; the universal limit for structures
 MAX_WIDTH = 1024  # bits of an integer
+MAX_COMPONENTS = 256  # of a vector, where any number is allowed
 # Of a function. Universal limits are what any consumer must take; CL_DEVICE_MAX_PARAMETER_SIZE allows more.
 MAX_PARAMETERS = 65000  # an OpTypeFunction has room for 65,532
 

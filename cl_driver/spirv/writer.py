@@ -16,6 +16,7 @@ from .module import (
     Constant,
     ConstantExpr,
     Function,
+    InlineAssembly,
     Instruction,
     Kind,
     MemoryAccess,
@@ -233,6 +234,8 @@ class _Writer:
             self.globals += _instruction(Op.Variable, type_, number, value.type.storage, *initializer)
             self.describe(number, value)
             return number
+        if isinstance(value, InlineAssembly):
+            return self.assembly(value)
         if isinstance(value, Undef):
             op, operands = Op.Undef, []
         elif isinstance(value, ConstantExpr) and value.op is Op.ConstantFunctionPointerINTEL:
@@ -244,6 +247,17 @@ class _Writer:
             op, operands = self.constant(value)
         number = self.new(value)
         self.globals += _instruction(op, type_, number, *operands)
+        return number
+
+    def assembly(self, value: InlineAssembly) -> int:
+        target, number = self.new(), self.new(value)
+        self.globals += _instruction(Op.AsmTargetINTEL, target, *_string(value.target))
+        result, type_ = self.type(value.type.element), self.type(value.type)
+        texts = (*_string(value.text), *_string(value.constraints))
+        self.globals += _instruction(Op.AsmINTEL, result, number, type_, target, *texts)
+        self.name(number, value.name)
+        if value.has_effects:
+            self.annotations += _instruction(Op.Decorate, number, Decoration.SideEffectsINTEL)
         return number
 
     def constant(self, value: Constant) -> tuple[Op, list[int]]:

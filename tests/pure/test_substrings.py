@@ -56,6 +56,8 @@ FORMATS = {
     "spirv/tables.py": "the lines of grammar.py",
     "spirv/instruction_sets.py": "names of sets: SPV_KHR_non_semantic_info goes by their beginning",
     "spirv/reflect.py": "strings in which compilers describe kernels' arguments",
+    "spirv/reading/assembly.py": "constraints of inline assembly",
+    "compiler/inline_assembly.py": "target triples",
     "spirv/link.py": "link names",
     "passes/ir/link_names.py": "link names (Itanium C++ ABI)",
     "passes/lower/images.py": "link names, looked at before a regular expression is",

@@ -1,4 +1,5 @@
-"""Instructions of extensions: SPV_KHR_shader_clock, SPV_INTEL_bfloat16_conversion, SPV_KHR_float_controls."""
+"""Instructions of extensions: SPV_KHR_shader_clock, SPV_INTEL_bfloat16_conversion, SPV_KHR_float_controls,
+SPV_INTEL_inline_assembly."""
 
 from __future__ import annotations
 
@@ -6,7 +7,7 @@ from collections.abc import Callable
 
 from ...passes.ir.ops import PassOp
 from ...spirv.enums import Op
-from ...spirv.module import Instruction, Kind, Type
+from ...spirv.module import InlineAssembly, Instruction, Kind, Type
 from ..layout.lanes import LaneEmitter
 from ..llvm.emitter import FunctionEmitter
 from ..llvm.forms import Form
@@ -88,3 +89,32 @@ def bfloat16_to_float(e: FunctionEmitter, f: Form, i: Instruction, a: str) -> st
     wide = e.emit(f"zext {f('i16')} {a} to {f('i32')}")
     wide = e.emit(f"shl {f('i32')} {wide}, {f.splat('i32', '16')}")
     return e.emit(f"bitcast {f('i32')} {wide} to {f('float')}")
+
+
+@lowers(Op.AsmCallINTEL)
+def call_assembly(e: FunctionEmitter, i: Instruction) -> None:
+    """OpAsmCallINTEL, of one work-item: registers of its own are all that assembly may count on."""
+    assembly: InlineAssembly = i.operands[0]
+    typed = []
+    for k, argument in enumerate(i.operands[1:]):
+        text = e.typed(argument)
+        if k in assembly.in_memory and argument.type.kind is Kind.POINTER:
+            pointee = ir_type(argument.type.element) if argument.type.element is not None else "i8"
+            text = f"ptr elementtype({pointee}) {e.operand(argument)}"
+        typed.append(text)
+    effect = " sideeffect" if assembly.has_effects else ""
+    texts = f"{_quoted(assembly.text)}, {_quoted(assembly.constraints)}"
+    is_void = i.type.kind is Kind.VOID
+    result = "void" if is_void else ir_type(i.type)
+    call = f"call {result} asm{effect} {texts}({', '.join(typed)})"
+    if is_void:
+        e.emit_void(call)
+        e.define(i, "0")
+    else:
+        e.define(i, e.emit(call))
+
+
+def _quoted(text: str) -> str:
+    """A string of LLVM's."""
+    plain = (chr(c) if 32 <= c < 127 and c not in b'"\\' else f"\\{c:02X}" for c in text.encode())
+    return f'"{"".join(plain)}"'

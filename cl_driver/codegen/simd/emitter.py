@@ -363,7 +363,7 @@ class WideEmitter(WideOperands):
 
 # Instructions without a result that happen in each lane.
 LANE_EFFECTS = frozenset((
-    Op.AtomicStore, Op.AtomicFlagClear, Op.CopyMemory, Op.CopyMemorySized, Op.FunctionCall,
+    Op.AtomicStore, Op.AtomicFlagClear, Op.CopyMemory, Op.CopyMemorySized, Op.FunctionCall, Op.AsmCallINTEL,
 ))  # fmt: skip
 
 from ..access import stores  # noqa: E402, F401  they register their lowerings

@@ -12,7 +12,7 @@ from collections.abc import Hashable
 from ...passes.ir.instructions import ATOMICS
 from ...passes.ir.remarks import LANES
 from ...spirv.enums import Op
-from ...spirv.module import Constant, Function, Instruction, Kind, Type, Undef, Value
+from ...spirv.module import Constant, Function, InlineAssembly, Instruction, Kind, Type, Undef, Value
 from ..library.shared_code import shared
 from ..llvm.emitter import Components
 from ..llvm.registry import Lowering
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 # Calls of single lanes up to which they are written out: few are faster so, and LLVM may inline them.
 _MOST_CALLS = 32
 
-_SHARED = ATOMICS | {Op.Load, Op.Store, Op.FunctionCall}
+_SHARED = ATOMICS | {Op.Load, Op.Store, Op.FunctionCall, Op.AsmCallINTEL}
 
 _Given: TypeAlias = tuple[
     Value, bool, list[Type]
@@ -63,9 +63,8 @@ def _has_bools(i: Instruction) -> bool:
 
 def _operands(i: Instruction) -> list[Value]:
     """The operands that are there when the kernel runs, without repeats."""
-    values = [
-        o for o in i.operands if isinstance(o, Value) and not isinstance(o, (Constant, Undef, Function))
-    ]
+    fixed = (Constant, Undef, Function, InlineAssembly)
+    values = [o for o in i.operands if isinstance(o, Value) and not isinstance(o, fixed)]
     return list(dict.fromkeys(values))
 
 

@@ -33,4 +33,6 @@ def _orders(instruction: Instruction) -> bool:
     if op is Op.FunctionCall:
         callee: Function = instruction.operands[0]
         return callee.linkage is not None and source_name(callee.linkage[0]) in ORDERING_FUNCTIONS
+    if op is Op.AsmCallINTEL:
+        return bool(instruction.operands[0].has_effects)
     return op is Op.MemoryBarrier or op is Op.ControlBarrier and not is_boundary(instruction)

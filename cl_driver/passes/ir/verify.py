@@ -11,6 +11,7 @@ from ...spirv.module import (
     Constant,
     ConstantExpr,
     Function,
+    InlineAssembly,
     Instruction,
     Kind,
     Type,
@@ -125,7 +126,7 @@ def _check_operands(
             if operand not in arguments:
                 return f"operand {i} is an argument of another function"
         elif isinstance(operand, Value):
-            if not isinstance(operand, (Constant, ConstantExpr, Undef, Variable, Function)):
+            if not isinstance(operand, (Constant, ConstantExpr, Undef, Variable, Function, InlineAssembly)):
                 return f"operand {i} is a {type(operand).__name__}"
         elif operand is None or not isinstance(operand, (int, str, Slot, PrivateVariable)):
             return f"operand {i} is a {type(operand).__name__}"

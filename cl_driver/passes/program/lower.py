@@ -14,6 +14,7 @@ from ...spirv.reflect import called, called_by_address
 _UNTYPED = {Capability.UntypedPointersKHR, Capability.UntypedVariableLengthArrayINTEL}
 _VARIABLE_ARRAYS = {Capability.VariableLengthArrayINTEL, Capability.UntypedVariableLengthArrayINTEL}
 _BFLOAT16 = {Capability.BFloat16TypeKHR, Capability.BFloat16DotProductKHR}
+_VECTORS = {Capability.LongVectorEXT, Capability.VectorAnyINTEL, Capability.MaskedGatherScatterINTEL}
 _BY_POINTER = {Capability.FunctionPointersINTEL, Capability.IndirectReferencesINTEL}
 
 # What C++ puts in tables of virtual functions where there is no function to call (Itanium C++ ABI, 3.2.6).
@@ -56,6 +57,10 @@ def lower_extensions(module: Module, is_relaxed: bool = False) -> dict[str, int]
         from .integers import lower_integers
 
         lower_integers(_reached(module), types)
+    if not _VECTORS.isdisjoint(capabilities):
+        from .vectors import split_vectors
+
+        split_vectors(_reached(module), [entry.function for entry in module.entry_points], types)
     if has_variable_arrays(module):
         from .variable_arrays import end_with_functions
 

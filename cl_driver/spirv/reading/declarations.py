@@ -6,21 +6,13 @@ HANDLERS: {opcode: handler(reader, word offset, number of words, op)}.
 from __future__ import annotations
 
 from .. import instruction_sets
-from ..enums import (
-    AddressingModel,
-    Capability,
-    Decoration,
-    ExecutionModel,
-    FPEncoding,
-    MemoryModel,
-    Op,
-    StorageClass,
-)
-from ..layout import is_of_any_width
+from ..enums import AddressingModel, Decoration, ExecutionModel, FPEncoding, MemoryModel, Op, StorageClass
 from ..module import NO_DECORATIONS, Constant, ConstantExpr, Kind, Type, Variable
 from ..tables import of_class, parameters
 from ..types import MAX_DEPTH, MAX_PARAMETERS, MAX_WIDTH
+from .assembly import ASSEMBLY_HANDLERS
 from .constants import CONSTANT_HANDLERS, Handler, continuation
+from .vectors import type_vector
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -137,6 +129,10 @@ def _decorate(reader: Reader, p: int, n: int, op: Op) -> None:
         )
         reader.decorations.setdefault(words[p + 1], {})[decoration] = value
         return
+    if decoration == Decoration.ClobberINTEL:  # there once for each register
+        named = reader.decorations.setdefault(words[p + 1], {})
+        named[decoration] = (*named.get(decoration, ()), reader.complete_string(p, p + 3, p + n))
+        return
     if decoration == Decoration.LinkageAttributes:
         name, q = reader.string(p + 3, p + n)
         if q != p + n - 1:
@@ -250,24 +246,6 @@ def _type_float(reader: Reader, p: int, n: int, op: Op) -> None:
         raise reader.error(p, f"width {width} is not 16, 32 or 64")
     reader.module.uses.setdefault(("TypeFloat", width), p)
     _define_type(reader, p, id_, reader.table.float(width, encoding))
-
-
-def _type_vector(reader: Reader, p: int, n: int, op: Op) -> None:
-    id_, element_id, count = reader.words[p + 1 : p + 4]
-    element = reader.type(p, element_id)
-    has_int4 = Capability.Int4TypeINTEL in reader.module.capabilities
-    is_odd = is_of_any_width(element) and not (has_int4 and element.width == 4)
-    if element.kind not in (Kind.INT, Kind.FLOAT, Kind.BOOL) or is_odd:
-        raise reader.error(p, f"components of type {element!r}")
-    # Universal validation allows 2, 3, 4, 8 and 16; LLVM's SPIR-V back end makes others of vector shuffles,
-    # and of its SLP vectoriser's <1 x T> pointers to a type that it otherwise takes for T.
-    if count == 1:
-        reader.types_by_id[reader.new_id(p, id_)] = element
-        return
-    if not 2 <= count <= 16:
-        raise reader.error(p, f"{count} components; a vector has 2 to 16")
-    reader.module.uses.setdefault(("TypeVector", count), p)
-    _define_type(reader, p, id_, reader.table.vector(element, count))
 
 
 def _type_array(reader: Reader, p: int, n: int, op: Op) -> None:
@@ -431,7 +409,7 @@ def _layout() -> dict[int, int]:
         [op for op in ops if op in of_class("Annotation")],
         [op for op in ops if op in of_class("Type-Declaration", "Constant-Creation")]
         + [Op.ConstantPipeStorage, Op.ConstantFunctionPointerINTEL, Op.Variable]
-        + [Op.UntypedVariableKHR, Op.Undef],
+        + [Op.UntypedVariableKHR, Op.Undef, Op.AsmTargetINTEL, Op.AsmINTEL],
         [Op.Function],
     ]
     return {int(op): number for number, section in enumerate(sections) for op in section}
@@ -439,6 +417,7 @@ def _layout() -> dict[int, int]:
 
 HANDLERS: dict[int, Handler] = {
     **CONSTANT_HANDLERS,
+    **ASSEMBLY_HANDLERS,
     Op.Nop: _nothing,
     Op.Capability: _capability,
     Op.Extension: _extension,
@@ -473,7 +452,8 @@ HANDLERS: dict[int, Handler] = {
     Op.TypeBool: _type_bool,
     Op.TypeInt: _type_int,
     Op.TypeFloat: _type_float,
-    Op.TypeVector: _type_vector,
+    Op.TypeVector: type_vector,
+    Op.TypeVectorIdEXT: type_vector,
     Op.TypeArray: _type_array,
     Op.TypeStruct: _type_struct,
     Op.TypeStructContinuedINTEL: continuation,

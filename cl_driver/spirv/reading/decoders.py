@@ -15,6 +15,7 @@ from ..enumerant import Enumerant
 from ..enums import Op, OpenCLStd
 from ..module import Argument, Constant, Kind, MemoryAccess, Operand, Type
 from ..tables import ID_KINDS, MASK_KINDS, OPENCL_STD, ROWS, VALUE_KINDS, parameters
+from .assembly import ASSEMBLY_HANDLERS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -342,6 +343,15 @@ def _wait_at_split_barrier(body: Body, p: int, n: int, op: Op) -> None:
     body.add(p, Op.ControlBarrier, None, 0, operands)
 
 
+def _assembly(body: Body, p: int, n: int, op: Op) -> None:
+    """SPV_INTEL_inline_assembly: declarations, which "can also appear in function bodies"."""
+    reader, id_ = body.reader, body.words[p + (1 if op == Op.AsmTargetINTEL else 2)]
+    if id_ in body.values or id_ in body.labels or id_ in reader.local_ids:
+        raise body.error(p, f"result id {id_} is defined twice")
+    reader.module.uses.setdefault(("Instruction", op), p)
+    ASSEMBLY_HANDLERS[op](reader, p, n, op)
+
+
 def _int_width(type_: Type | None) -> int:
     """Bits of an integer, or of a component of a vector of integers; 0 for what is neither."""
     if type_ is not None and type_.kind is Kind.VECTOR:
@@ -380,6 +390,8 @@ DECODERS: dict[Op, tuple[int, Decoder]] = {
     Op.BitwiseAnd: (IN_BLOCK, _bitwise_and),
     Op.ControlBarrierWaitINTEL: (IN_BLOCK, _wait_at_split_barrier),
     Op.CompositeConstructContinuedINTEL: (IN_BLOCK, _composite_continued),
+    Op.AsmTargetINTEL: (ANYWHERE, _assembly),
+    Op.AsmINTEL: (ANYWHERE, _assembly),
     Op.ExtInst: (ANYWHERE, _extended),
     Op.ExtInstWithForwardRefsKHR: (ANYWHERE, _extended),
 }

@@ -19,6 +19,7 @@ from ..module import (
     ConstantExpr,
     EntryPoint,
     Function,
+    InlineAssembly,
     Kind,
     Module,
     Type,
@@ -27,6 +28,7 @@ from ..module import (
 )
 from ..tables import CONTINUED, ENUMS, ROWS
 from ..types import TypeTable
+from .assembly import OF_ASSEMBLY
 from .body import Body
 from .debug_info import DebugInfo
 from .declarations import HANDLERS, LAYOUT
@@ -77,6 +79,7 @@ class Reader:
         self.decorations: dict[int, dict[Decoration, Any]] = {}
         self.debug = DebugInfo(self)
         self.groups: set[int] = set()
+        self.assembly_targets: dict[int, str] = {}
         self.entry_points: list[tuple[int, int, str, list[int]]] = []
         self.modes: list[tuple[int, int, ExecutionMode, tuple[int, ...], bool]] = []
         self.forward: dict[int, Type] = {}  # pointers declared ahead
@@ -156,6 +159,7 @@ class Reader:
             or id_ in self.strings
             or id_ in self.sets
             or id_ in self.groups
+            or id_ in self.assembly_targets
         ):
             raise self.error(p, f"result id {id_} is defined twice")
         return id_
@@ -345,6 +349,12 @@ class Reader:
                     raise self.error(
                         len(self.words),
                         f"HostAccessINTEL decorates id {id_}, which is no variable of the module",
+                    )
+            if not OF_ASSEMBLY.isdisjoint(decorations) and id_ not in self.groups:
+                known = self.types_by_id.get(id_) or self.values.get(id_)  # or it is in a body
+                if known is not None and not isinstance(known, InlineAssembly):
+                    raise self.error(
+                        len(self.words), f"a decoration of inline assembly for id {id_}, which is none"
                     )
             for given, plain in ID_DECORATIONS.items():
                 if given in decorations:

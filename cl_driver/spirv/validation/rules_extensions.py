@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..enums import Op, StorageClass
-from ..module import Constant, Instruction, Kind, Operand, Type
+from ..module import Constant, InlineAssembly, Instruction, Kind, Operand, Type
 from .rules import FLOAT, INT, VECTOR, Rule, count, need, pointer, scalar, types
 from .rules_access import same_but_pointees, walk
 
@@ -61,15 +61,28 @@ def _function_pointer_call(i: Instruction) -> None:
     need(i.operands, "no function")
     pointee = pointer(i.operands[0], "the function").element
     need(pointee is not None and pointee.kind is Kind.FUNCTION, "a call of what {!r} points to", pointee)
+    _call(i, pointee)
+
+
+def _assembly_call(i: Instruction) -> None:
+    assembly = i.operands[0]
+    need(isinstance(assembly, InlineAssembly), "a call of what is no OpAsmINTEL")
+    _call(i, assembly.type)
+
+
+def _call(i: Instruction, function: Type) -> None:
+    """Of a function with this type: operand 0."""
     arguments = i.operands[1:]
-    need(i.type is pointee.element, "a result of type {!r}, the function's is {!r}", i.type, pointee.element)
     need(
-        len(arguments) == len(pointee.members),
+        i.type is function.element, "a result of type {!r}, the function's is {!r}", i.type, function.element
+    )
+    need(
+        len(arguments) == len(function.members),
         "{} arguments, the function has {} parameters",
         len(arguments),
-        len(pointee.members),
+        len(function.members),
     )
-    for argument, parameter in zip(arguments, pointee.members, strict=True):
+    for argument, parameter in zip(arguments, function.members, strict=True):
         need(
             same_but_pointees(argument.type, parameter),
             "an argument of type {!r} for a parameter of {!r}",
@@ -174,6 +187,7 @@ EXTENSION_RULES: dict[Op, Rule] = {
     Op.UntypedPrefetchKHR: _untyped_prefetch,
     Op.UntypedGroupAsyncCopyKHR: _untyped_copy,
     Op.FunctionPointerCallINTEL: _function_pointer_call,
+    Op.AsmCallINTEL: _assembly_call,
     Op.ReadClockKHR: _read_clock,
     Op.ConvertFToBF16INTEL: _bfloat16,
     Op.ConvertBF16ToFINTEL: _bfloat16,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import platform
 
 import pytest
 
@@ -10,6 +11,7 @@ from cl_driver.api.generated import enums as cl
 from tests.runtime.program.clang import compile_with
 
 ITEMS = 40
+on_x86 = pytest.mark.skipif(platform.machine() != "x86_64", reason="the assembly is x86's")
 
 
 @pytest.fixture
@@ -42,6 +44,40 @@ def run(opencl):
         return list(array)
 
     return do
+
+
+ASSEMBLY = """
+kernel void sums(global int *p) {
+    int i = get_global_id(0), r;
+    __asm__("leal (%1,%2,4), %0" : "=r"(r) : "r"(p[i]), "r"(i));
+    p[i] = r;
+}
+"""
+
+
+def assembly(instruction="leal"):
+    return compile_with(
+        ASSEMBLY.replace("leal", instruction), ("SPV_INTEL_inline_assembly",), "-cl-std=CL3.0"
+    )
+
+
+@on_x86
+def test_inline_assembly(run):
+    assert run([assembly()], [b"sums"]) == [5 * i for i in range(ITEMS)]
+
+
+@on_x86
+def test_assembly_that_is_wrong(opencl, run):
+    """A failure with what LLVM says, and the same compilers go on."""
+    context, data = opencl.context(), assembly("nonsense")
+    program = opencl.make("clCreateProgramWithIL", context, data, len(data))
+    status = opencl.fails("clBuildProgram", program, 0, None, None, None, None)
+    log = opencl.build_log(program)
+    assert status == cl.CL_BUILD_PROGRAM_FAILURE
+    assert "kernel 'sums': inline assembly: " in log and "invalid instruction mnemonic 'nonsense'" in log
+    opencl.ok("clReleaseProgram", program)
+    opencl.ok("clReleaseContext", context)
+    assert run([assembly()], [b"sums"]) == [5 * i for i in range(ITEMS)]
 
 
 FUNCTIONS = """
