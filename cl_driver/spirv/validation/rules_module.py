@@ -160,8 +160,6 @@ def _variable(variable: Variable) -> None:
     offset = variable.offset
     if storage not in VARIABLE_CLASSES:
         raise refuse(name, f"storage class {storage.name} is not one of kernels", offset)
-    if storage == StorageClass.Workgroup and variable.initializer is not None:
-        raise refuse(name, "a Workgroup variable with an initializer", offset)
     if storage == StorageClass.Input:
         if variable.builtin is None:
             raise refuse(name, "an Input variable that is no BuiltIn", offset)
