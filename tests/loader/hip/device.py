@@ -21,7 +21,7 @@ TO_LLVM = (
     "--offload=spirv64 -x hip -nogpulib -nogpuinc --cuda-device-only --no-gpu-bundle-output -fgpu-rdc "
     "-std=c++17 -fno-exceptions -Wall -Werror -emit-llvm -c -o -"
 ).split()
-TO_SPIRV = "--target=spirv64 -x ir -mllvm -spirv-ext=all -c -o - -".split()
+TO_SPIRV = "--target=spirv64 -Wno-override-module -x ir -c -o - -".split()
 BUILD_OPTIONS = "-cl-kernel-arg-info -cl-std=CL3.0"
 
 
@@ -31,9 +31,9 @@ def _run(command: list[str], data: bytes) -> bytes:
     return done.stdout
 
 
-def to_spirv(llvm: bytes, level: str = "-O2") -> bytes:
+def to_spirv(llvm: bytes, level: str, extensions: str = "all") -> bytes:
     """SPIR-V of LLVM IR, text or bitcode."""
-    return _run([find("").path, level, *TO_SPIRV], llvm)
+    return _run([find("").path, level, "-mllvm", f"-spirv-ext={extensions}", *TO_SPIRV], llvm)
 
 
 @functools.lru_cache(maxsize=8)
