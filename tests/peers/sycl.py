@@ -1,8 +1,8 @@
 """SYCL kernels from DPC++: python tests/peers/sycl.py [--packages FOLDER].
 
-PyPI has no DPC++, but SYCL's library (intel-sycl-rt) has its whole compiler, for source that comes at run time.
-sycl_host.cpp has it compile each kernel of sycl_kernels.cpp to SPIR-V, runs it and checks the results. Exits with
-1 if one is wrong.
+PyPI has no DPC++, but SYCL's library (intel-sycl-rt) has its whole compiler, for source that comes at run
+time. sycl_host.cpp has it compile each kernel of sycl_kernels.cpp to SPIR-V, runs it and checks the results.
+Exits with 1 if one is wrong.
 """
 
 from __future__ import annotations

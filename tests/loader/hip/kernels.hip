@@ -218,7 +218,9 @@ struct Large {
   long last;
 };
 
-__device__ long look(Large large, int i) { return (long)large.table[(i + large.index) % 24] + large.letters[i % 5]; }
+__device__ long look(Large large, int i) {
+  return (long)large.table[(i + large.index) % 24] + large.letters[i % 5];
+}
 
 __global__ void by_value(Large large, long *out) {
   int i = GLOBAL_ID();

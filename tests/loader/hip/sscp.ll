@@ -1,5 +1,5 @@
-; Kernels as AdaptiveCpp's compiler hands them to a translator: pointers of unified shared memory in structures by
-; value, local memory as a variable of zeros, SPIR-V's instructions as functions. test_sscp.py has the models.
+; Kernels as AdaptiveCpp's compiler hands them to a translator: pointers of unified shared memory in structures
+; by value, local memory as a variable of zeros, SPIR-V's instructions as functions. test_sscp.py has the models.
 target datalayout = "e-i64:64-v16:16-v24:32-v32:32-v48:64-v96:128-v192:256-v256:256-v512:512-v1024:1024-n8:16:32:64-G1"
 target triple = "spirv64-unknown-unknown"
 
