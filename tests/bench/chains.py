@@ -1,8 +1,9 @@
 """What it would gain to keep the data of a chain of kernels in the caches: python -m tests.bench.chains.
 
-A command-buffer of element-wise kernels, each of which reads what the one before has written, on buffers that
-no cache holds: as it is recorded, each kernel over all of the data; cut into pieces, all kernels over one piece
-before the next piece, as a compiler could do it that proves where a kernel's data comes from; and as one kernel.
+A command-buffer of element-wise kernels, each of which reads what the one before has written, on buffers
+that no cache holds: as it is recorded, each kernel over all of the data; cut into pieces, all kernels over
+one piece before the next piece, as a compiler could do it that proves where a kernel's data comes from; and
+as one kernel.
 """
 
 from __future__ import annotations
