@@ -121,10 +121,15 @@ def test_versions():
     refused(elect, "Capability GroupNonUniform: needs SPIR-V 1.3", (1, 2))
 
 
-def test_capabilities_of_extensions():
+def test_capabilities_name_their_extensions():
+    """Modules in oneMKL declare SubgroupShuffleINTEL alone, and no capability for sizes of sub-groups."""
     expect = "OpCapability ExpectAssumeKHR\n" + with_kernel("%x = OpExpectKHR %i32 %c1 %c2")
-    refused(expect, 'Capability ExpectAssumeKHR: needs the extension "SPV_KHR_expect_assume"')
+    check(expect)
     check(expect.replace("%std =", 'OpExtension "SPV_KHR_expect_assume"\n%std =', 1))
+    refused(expect.replace("OpCapability ExpectAssumeKHR\n", ""), "needs the capability ExpectAssumeKHR")
+    size = LAYOUT.replace("ContractionOff", "SubgroupSize 16")
+    check(size, (1, 1))
+    refused(size.replace("SubgroupSize 16", "SubgroupsPerWorkgroup 2"), "SubgroupDispatch", (1, 1))
 
 
 @pytest.mark.parametrize(
