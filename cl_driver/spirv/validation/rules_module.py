@@ -133,8 +133,8 @@ def check_uses(module: Module, requirements: Requirements) -> None:
         _check_use(requirements, kind, value, offset)
 
 
-# What modules in oneMKL use without its capability, and what has one meaning only.
-_CLEAR = {("ExecutionMode", ExecutionMode.SubgroupSize)}
+# Modes with one meaning only, which modules lack the capability for: those in oneMKL, and of LLVM's back end.
+_CLEAR = {("ExecutionMode", ExecutionMode.SubgroupSize), ("ExecutionMode", ExecutionMode.FPFastMathDefault)}
 
 
 def _check_use(requirements: Requirements, kind: str, value: int, offset: int) -> None:

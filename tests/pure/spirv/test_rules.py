@@ -129,6 +129,11 @@ def test_capabilities_name_their_extensions():
     refused(expect.replace("OpCapability ExpectAssumeKHR\n", ""), "needs the capability ExpectAssumeKHR")
     size = LAYOUT.replace("ContractionOff", "SubgroupSize 16")
     check(size, (1, 1))
+    none = "%f32 = OpTypeFloat 32\n%i32 = OpTypeInt 32 0\n%none = OpConstant %i32 0\n%void = OpTypeVoid"
+    default = LAYOUT.replace(
+        "OpExecutionMode %k ContractionOff", "OpExecutionModeId %k FPFastMathDefault %f32 %none"
+    )
+    check(default.replace("%void = OpTypeVoid", none))
     refused(size.replace("SubgroupSize 16", "SubgroupsPerWorkgroup 2"), "SubgroupDispatch", (1, 1))
 
 
