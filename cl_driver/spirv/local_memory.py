@@ -27,7 +27,7 @@ def check(module: Module, limit: int) -> None:
 def _kernel(entry: EntryPoint, limit: int) -> None:
     users: dict[Variable, Function] = {}  # the first function that has each variable
     for function in called(entry.function):
-        for variable in _used(function):
+        for variable in used_variables(function):
             users.setdefault(variable, function)
     total = 0
     for variable in users:
@@ -52,7 +52,7 @@ def _described(variable: Variable, function: Function) -> str:
     return f"'{name.removeprefix(where + '.')}' of {size_of(variable.type.element)} bytes in '{where}'"
 
 
-def _used(function: Function) -> Iterator[Variable]:
+def used_variables(function: Function) -> Iterator[Variable]:
     """The Workgroup variables that the instructions of a function name."""
     for block in function.blocks:
         for instruction in block.instructions:

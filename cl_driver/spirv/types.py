@@ -22,6 +22,14 @@ MAX_COMPONENTS = 256  # of a vector, where any number is allowed
 # Of a function. Universal limits are what any consumer must take; CL_DEVICE_MAX_PARAMETER_SIZE allows more.
 MAX_PARAMETERS = 65000  # an OpTypeFunction has room for 65,532
 
+_OF_LLVM = {StorageClass.Function, StorageClass.CodeSectionINTEL}
+
+
+def is_one_memory(a: StorageClass, b: StorageClass) -> bool:
+    """Whether pointers of these storage classes may be of each other's type: functions and private memory
+    are one address space to LLVM, which writes bitcasts from one to the other."""
+    return a is b or {a, b} == _OF_LLVM
+
 
 class TypeTable:
     """Makes types and constants; equal ones once. Struct names do not make structs differ."""

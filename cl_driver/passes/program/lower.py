@@ -6,7 +6,7 @@ of these extensions.
 
 from __future__ import annotations
 
-from ...spirv.enums import Capability
+from ...spirv.enums import Capability, StorageClass
 from ...spirv.module import Function, Module
 from ...spirv.reflect import called, called_by_address
 
@@ -66,6 +66,10 @@ def lower_extensions(module: Module, is_relaxed: bool = False) -> dict[str, int]
 
         entries = {id(entry.function) for entry in module.entry_points}
         end_with_functions([f for f in _reached(module) if id(f) not in entries], types)
+    if any(v.initializer is not None for v in module.variables if v.type.storage is StorageClass.Workgroup):
+        from .local_initializers import initialise_local_memory
+
+        initialise_local_memory(module)
     if Capability.FPMaxErrorINTEL in capabilities:
         from .max_errors import keep_bounds
 

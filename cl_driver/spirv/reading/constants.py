@@ -10,6 +10,7 @@ from itertools import repeat
 
 from ..enums import Decoration, Op, StorageClass
 from ..module import Constant, ConstantExpr, Kind, Type, Value
+from ..types import is_one_memory
 from . import spec_constant_ops
 
 TYPE_CHECKING = False
@@ -103,7 +104,8 @@ def _constant_composite(reader: Reader, p: int, n: int, op: Op) -> None:
         given = constituent.type
         if given is its_type:
             continue
-        if not (given.kind is its_type.kind is Kind.POINTER and given.storage is its_type.storage):
+        is_pointer = given.kind is its_type.kind is Kind.POINTER
+        if not is_pointer or not is_one_memory(given.storage, its_type.storage):
             raise reader.error(p, f"constituent {i} has type {given!r}")
         # clang's tables of virtual functions: each pointer is to what it points to.
         constituents = (*constituents[:i], _pointer_as(reader, constituent, its_type), *constituents[i + 1 :])
@@ -143,7 +145,7 @@ def _function_pointer(reader: Reader, p: int, n: int, op: Op) -> None:
     """The function comes later in the module: Reader.finish() puts it in."""
     words = reader.words
     type_ = reader.type(p, words[p + 1])
-    if type_.kind is not Kind.POINTER or type_.storage is not StorageClass.CodeSectionINTEL:
+    if type_.kind is not Kind.POINTER or not is_one_memory(type_.storage, StorageClass.CodeSectionINTEL):
         raise reader.error(p, f"{type_!r} is not a pointer into CodeSectionINTEL")
     value = ConstantExpr(type_, op, ())
     reader.module.function_pointers.append(value)

@@ -278,6 +278,11 @@ def _type_pointer(reader: Reader, p: int, n: int, op: Op) -> None:
     ahead = reader.forward.pop(id_, None)
     if ahead is None:
         element = reader.forward[element_id] if element_id in reader.forward else reader.type(p, element_id)
+        if storage in (StorageClass.Function, StorageClass.CodeSectionINTEL):
+            # One address space to LLVM, which writes either for pointers to functions, and for those of which
+            # it has lost the type.
+            is_code = element.kind is Kind.FUNCTION
+            storage = StorageClass.CodeSectionINTEL if is_code else StorageClass.Function
         _define_type(reader, p, id_, reader.table.pointer(storage, element))
         return
     if ahead.storage is not storage:

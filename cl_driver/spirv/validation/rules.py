@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from ..enums import Op, StorageClass
 from ..module import Instruction, Kind, Type, Value
+from ..types import is_one_memory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -180,7 +181,7 @@ def bits(type_: Type) -> int | None:
 def _bitcast(i: Instruction) -> None:
     (a,) = types(i)
     if a.kind is POINTER and i.type.kind is POINTER:
-        need(a.storage is i.type.storage, "{!r} to {!r}", a, i.type)
+        need(is_one_memory(a.storage, i.type.storage), "{!r} to {!r}", a, i.type)
         return
     need(bits(a) is not None and bits(a) == bits(i.type), "{!r} to {!r}", a, i.type)
 

@@ -134,6 +134,10 @@ def check_uses(module: Module, requirements: Requirements) -> None:
         _check_use(requirements, kind, value, offset)
 
 
+# Modes with one meaning only, which modules lack the capability for: those in oneMKL, and of LLVM's back end.
+_CLEAR = {("ExecutionMode", ExecutionMode.SubgroupSize), ("ExecutionMode", ExecutionMode.FPFastMathDefault)}
+
+
 def _check_use(requirements: Requirements, kind: str, value: int, offset: int) -> None:
     if kind in _TYPES:
         wanted = TYPE_CAPABILITIES.get((kind, value))
@@ -152,7 +156,13 @@ def _check_use(requirements: Requirements, kind: str, value: int, offset: int) -
             raise refuse(f"Op{Op(value).name}", lacking, offset)
         return
     row = enumerant(kind, value)
-    lacking = requirements.too_new(row) if kind == "Capability" else requirements.missing(row)
+    if (kind, value) in _CLEAR:
+        return
+    if kind != "Capability":
+        lacking = requirements.missing(row)
+    else:
+        # One that an extension has added says what it is of: modules in oneMKL do not name the extension.
+        lacking = None if row.extensions else requirements.too_new(row)
     if lacking:
         raise refuse(f"{kind} {getattr(value, 'name', value)}", lacking, offset)
 
@@ -163,8 +173,6 @@ def _variable(variable: Variable) -> None:
     offset = variable.offset
     if storage not in VARIABLE_CLASSES:
         raise refuse(name, f"storage class {storage.name} is not one of kernels", offset)
-    if storage == StorageClass.Workgroup and variable.initializer is not None:
-        raise refuse(name, "a Workgroup variable with an initializer", offset)
     if storage == StorageClass.Input:
         if variable.builtin is None:
             raise refuse(name, "an Input variable that is no BuiltIn", offset)

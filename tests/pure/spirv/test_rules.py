@@ -121,10 +121,20 @@ def test_versions():
     refused(elect, "Capability GroupNonUniform: needs SPIR-V 1.3", (1, 2))
 
 
-def test_capabilities_of_extensions():
+def test_capabilities_name_their_extensions():
+    """Modules in oneMKL declare SubgroupShuffleINTEL alone, and no capability for sizes of sub-groups."""
     expect = "OpCapability ExpectAssumeKHR\n" + with_kernel("%x = OpExpectKHR %i32 %c1 %c2")
-    refused(expect, 'Capability ExpectAssumeKHR: needs the extension "SPV_KHR_expect_assume"')
+    check(expect)
     check(expect.replace("%std =", 'OpExtension "SPV_KHR_expect_assume"\n%std =', 1))
+    refused(expect.replace("OpCapability ExpectAssumeKHR\n", ""), "needs the capability ExpectAssumeKHR")
+    size = LAYOUT.replace("ContractionOff", "SubgroupSize 16")
+    check(size, (1, 1))
+    none = "%f32 = OpTypeFloat 32\n%i32 = OpTypeInt 32 0\n%none = OpConstant %i32 0\n%void = OpTypeVoid"
+    default = LAYOUT.replace(
+        "OpExecutionMode %k ContractionOff", "OpExecutionModeId %k FPFastMathDefault %f32 %none"
+    )
+    check(default.replace("%void = OpTypeVoid", none))
+    refused(size.replace("SubgroupSize 16", "SubgroupsPerWorkgroup 2"), "SubgroupDispatch", (1, 1))
 
 
 @pytest.mark.parametrize(

@@ -171,7 +171,6 @@ def test_irreducible_control_flow_is_fine():
     ("text", "rule"),
     [
         ("%f = OpFunction %void None %fn_void\nOpFunctionEnd", "no body, and no Import linkage"),
-        ("%sv = OpTypePointer Workgroup %i32\n%x = OpVariable %sv Workgroup %c1", "with an initializer"),
         ("%sv = OpTypePointer Input %i32\n%x = OpVariable %sv Input", "no BuiltIn"),
         ("%sv = OpTypePointer Uniform %i32\n%x = OpVariable %sv Uniform", "needs the capability Shader"),
         (

@@ -104,6 +104,47 @@ def test_selects_and_comparisons():
     same(body, want, **parts())
 
 
+def test_pointers_in_the_storage_class_of_private_memory():
+    """As LLVM writes them: functions are of its address space 0, and where it has lost the type of one,
+    a pointer to it is one to bytes."""
+    types = """
+%pi8 = OpTypePointer Function %i8
+%ci8 = OpTypePointer CodeSectionINTEL %i8
+%fpf = OpTypePointer Function %f
+%ppi8 = OpTypePointer Function %pi8
+%p3 = OpConstantFunctionPointerINTEL %ci8 %power
+%b0 = OpSpecConstantOp %pi8 Bitcast %p0
+%pair = OpTypeStruct %pi8 %pf
+%ppair = OpTypePointer UniformConstant %pair
+%uppi8 = OpTypePointer UniformConstant %pi8
+%members = OpConstantComposite %pair %p3 %b0
+%pairs = OpVariable %ppair UniformConstant %members
+"""
+    body = """
+%odd = OpBitwiseAnd %i32 %x %one
+%isodd = OpIEqual %bool %odd %one
+%known = OpSelect %fpf %isodd %p0 %p1
+%slot = OpInBoundsAccessChain %uppi8 %pairs %zero
+%member = OpLoad %pi8 %slot
+OpSelectionMerge %join None
+%positive = OpSGreaterThan %bool %y %zero
+OpBranchConditional %positive %then %else
+%then = OpLabel
+%bytes = OpBitcast %pi8 %known
+OpBranch %join
+%else = OpLabel
+OpBranch %join
+%join = OpLabel
+%chosen = OpPhi %ci8 %bytes %then %member %else
+OpStore %v %chosen
+%again = OpLoad %pi8 %v
+%called = OpBitcast %fpf %again
+%r = OpFunctionPointerCallINTEL %i32 %called %x %y
+"""
+    want = expected(lambda x, y: (0 if x & 1 else 1) if y > 0 else 2)
+    same(body, want, **parts(types), locals="%v = OpVariable %ppi8 Function\n")
+
+
 def test_in_a_loop_that_lanes_leave_at_different_times():
     body = """
 %turns = OpBitwiseAnd %i32 %x %three
