@@ -258,8 +258,8 @@ class Prepared:
         required = self.reflections[name].sub_group_size
         if required and required not in SUB_GROUP_SIZES:
             raise CompileError(f"kernel '{name}': no sub-groups of {required} work-items\n")
-        sizes = parse_table(self.context.settings.get("CL_DRIVER_KERNEL_SUB_GROUP_SIZES", ""))
-        return required or int(sizes.get(name, self.context.target.sub_group_size))
+        target = self.context.target
+        return required or int(parse_table(target.kernel_sub_groups).get(name, target.sub_group_size))
 
     def weight(self, name: str) -> int:
         """About how long a kernel takes to compile, in instructions. CompileError if it cannot be compiled
