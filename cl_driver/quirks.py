@@ -20,6 +20,8 @@ SETTINGS = (
     "CL_DRIVER_DEVICE_VERSION",
     "CL_DRIVER_DEVICE_TYPE",
     "CL_DRIVER_SUB_GROUP_SIZE",
+    "CL_DRIVER_KERNEL_SUB_GROUP_SIZES",
+    "CL_DRIVER_MAX_WORK_GROUP_SIZE",
 )
 PATH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "device", "quirks.toml")
 

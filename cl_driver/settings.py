@@ -19,9 +19,9 @@ class Setting:
     """One environment variable. (A plain class: dataclasses would be slow to import for the host's process.)
 
     type: "string", "path", "integer" (decimal, or with a suffix K, M, G of 1024), "flag" (0 or 1), "choice",
-    "list" (of choices, with commas between them). wanted: the choices in words, where they are many. default:
-    as text; "" where something else decides, which the sentence says. in_key: whether it changes what the
-    compiler makes, and so enters the compile-cache key.
+    "list" (of choices, with commas between them), "table" (a list of name=choice). wanted: the choices in
+    words, where they are many. default: as text; "" where something else decides, which the sentence says.
+    in_key: whether it changes what the compiler makes, and so enters the compile-cache key.
     """
 
     __slots__ = ("choices", "default", "in_key", "name", "sentence", "type", "wanted")
@@ -105,6 +105,15 @@ _ROWS = (
         "one for granted. Unset: what the CPU's vectors hold.",
         in_key=True,
         choices=("4", "8", "16", "32", "64"),
+    ),
+    Setting(
+        "CL_DRIVER_KERNEL_SUB_GROUP_SIZES",
+        "table",
+        "",
+        "The same for single kernels, by their names.",
+        in_key=True,
+        choices=("4", "8", "16", "32", "64"),
+        wanted="such sizes, as in one_kernel=16,another=32",
     ),
     Setting(
         "CL_DRIVER_PARTS",
@@ -234,6 +243,14 @@ _ROWS = (
         choices=("cpu", "gpu", "accelerator"),
     ),
     Setting(
+        "CL_DRIVER_MAX_WORK_GROUP_SIZE",
+        "choice",
+        "4096",
+        "CL_DEVICE_MAX_WORK_GROUP_SIZE, and the limit of launches, for programs that take no "
+        "more for granted.",
+        choices=("256", "512", "1024", "2048", "4096"),
+    ),
+    Setting(
         "CL_DRIVER_QUIRKS",
         "flag",
         "1",
@@ -270,6 +287,9 @@ def _valid(setting: Setting, text: str) -> bool:
             return text in setting.choices
         case "list":
             return all(part in setting.choices for part in text.split(","))
+        case "table":
+            parts = [part.partition("=") for part in text.split(",")]
+            return all(name and choice in setting.choices for name, _, choice in parts)
     return True
 
 
@@ -296,6 +316,11 @@ def integer(name: str, environment: Environment = None) -> int | None:
     """A setting as an integer; None where neither the variable nor the default has one."""
     value = text(name, environment)
     return parse_integer(value) if value else None
+
+
+def parse_table(text: str) -> dict[str, str]:
+    """The choices of a "table", by the names in it."""
+    return dict(part.split("=", 1) for part in text.split(",") if part)
 
 
 def flag(name: str, environment: Environment = None) -> bool:

@@ -55,9 +55,10 @@ def device_limits(device: Device, cpus: list[int]) -> list[Any]:
     """LIMITS: what the data plane checks against. cpus comes with every operation on devices: a runtime
     process that replaces another (after fork) has not heard of the root device's."""
     device.cpus = tuple(cpus)
+    most = limits.max_work_group_size()
     return answers.LIMITS(
-        max_group_size=limits.MAX_WORK_GROUP_SIZE,
-        max_item_sizes=[limits.MAX_WORK_GROUP_SIZE] * 3,
+        max_group_size=most,
+        max_item_sizes=[most] * 3,
         local_memory_size=device.limits.local_memory,
         max_alloc_size=device.limits.global_memory,
         base_align=limits.MEM_BASE_ADDR_ALIGN,

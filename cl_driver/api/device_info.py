@@ -71,7 +71,7 @@ def _vector_width(element_bytes: int) -> Callable[[Device], int]:
 
 def _most_sub_groups() -> int:
     """Of the largest work-group."""
-    return -(-limits.MAX_WORK_GROUP_SIZE // _target().sub_group_size)
+    return -(-limits.max_work_group_size() // _target().sub_group_size)
 
 
 def _single_fp_config(device: Device) -> int:
@@ -202,8 +202,8 @@ DEVICE_INFO: dict[int, Row[Device]] = {
     cl.CL_DEVICE_VENDOR_ID: uint(lambda device: VENDOR_IDS.get(device.limits.cpu.vendor, 0)),
     cl.CL_DEVICE_MAX_COMPUTE_UNITS: uint(lambda device: len(device.cpus)),
     cl.CL_DEVICE_MAX_WORK_ITEM_DIMENSIONS: uint(3),
-    cl.CL_DEVICE_MAX_WORK_ITEM_SIZES: sizes((limits.MAX_WORK_GROUP_SIZE,) * 3),
-    cl.CL_DEVICE_MAX_WORK_GROUP_SIZE: size(limits.MAX_WORK_GROUP_SIZE),
+    cl.CL_DEVICE_MAX_WORK_ITEM_SIZES: sizes(lambda _: (limits.max_work_group_size(),) * 3),
+    cl.CL_DEVICE_MAX_WORK_GROUP_SIZE: size(lambda _: limits.max_work_group_size()),
     # The code generator vectorises across work-items: scalar code is what it prefers.
     cl.CL_DEVICE_PREFERRED_VECTOR_WIDTH_CHAR: uint(1),
     cl.CL_DEVICE_PREFERRED_VECTOR_WIDTH_SHORT: uint(1),

@@ -36,6 +36,7 @@ from ..passes.lower.images import depends_on_formats, image_args, is_image_funct
 from ..passes.lower.lane_dimension import prefers_dimension_1
 from ..passes.program.lower import WITHOUT_BODY, lower_extensions
 from ..records import replace
+from ..settings import parse_table
 from ..spirv import link, local_memory, reflect
 from ..spirv.enums import Capability, FunctionControl, SourceLanguage
 from ..spirv.errors import SpirvError
@@ -255,12 +256,13 @@ class Prepared:
         return found
 
     def sub_group_size(self, name: str) -> int:
-        """Work-items per sub-group: what the kernel requires, or the target's. CompileError for a number that
-        no width serves."""
+        """Work-items per sub-group: what the kernel requires, or else a setting for it, or the target's.
+        CompileError for a number that no width serves."""
         required = self.reflections[name].sub_group_size
         if required and required not in SUB_GROUP_SIZES:
             raise CompileError(f"kernel '{name}': no sub-groups of {required} work-items\n")
-        return required or self.context.target.sub_group_size
+        target = self.context.target
+        return required or int(parse_table(target.kernel_sub_groups).get(name, target.sub_group_size))
 
     def weight(self, name: str) -> int:
         """About how long a kernel takes to compile, in instructions. CompileError if it cannot be compiled

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from .. import settings
 from .cpu import Cpu, host_cpu
 from .files import read
 from .memory import global_memory_size
@@ -13,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-MAX_WORK_GROUP_SIZE = 4096
+MAX_WORK_GROUP_SIZE = 4096  # of what there is code for; max_work_group_size() is what the device says
 SUB_GROUP_SIZES = (4, 8, 16, 32, 64)  # that a kernel may require (cl_intel_required_subgroup_size)
 MAX_PARAMETER_SIZE = 4352  # 255 arguments of up to 16 bytes, and a few structures by value
 MEM_BASE_ADDR_ALIGN = 128  # bytes: the largest built-in type is long16
@@ -49,6 +50,11 @@ class Limits:
         # Local memory is ordinary memory that should stay in a core's own cache: half of the second level.
         second = next((found.size for found in data_caches if found.level == 2), 0)
         self.local_memory = min(max(second // 2, LOCAL_MEMORY_MINIMUM), LOCAL_MEMORY_MAXIMUM)
+
+
+def max_work_group_size() -> int:
+    """CL_DEVICE_MAX_WORK_GROUP_SIZE, and CL_DEVICE_MAX_WORK_ITEM_SIZES of each dimension."""
+    return settings.integer("CL_DRIVER_MAX_WORK_GROUP_SIZE") or MAX_WORK_GROUP_SIZE
 
 
 _host: list[Limits] = []

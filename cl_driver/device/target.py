@@ -60,11 +60,12 @@ class Target:
     work-items per vector, a power of two up to 64; 0 to choose for each kernel (passes/cost/width.py);
     sub_group_size: work-items per sub-group; parts: vectors per iteration and their dimension, as in "4x",
     or "" to choose for each kernel; slow_division: Cpu.has_slow_division; far_ahead: Cpu.reads_far_ahead;
-    slow_masked_stores: Cpu.has_slow_masked_stores."""
+    slow_masked_stores: Cpu.has_slow_masked_stores; kernel_sub_groups: CL_DRIVER_KERNEL_SUB_GROUP_SIZES."""
 
     __slots__ = (
         "far_ahead",
         "features",
+        "kernel_sub_groups",
         "parts",
         "slow_division",
         "slow_masked_stores",
@@ -85,6 +86,7 @@ class Target:
         slow_division: bool = False,
         far_ahead: bool = False,
         slow_masked_stores: bool = False,
+        kernel_sub_groups: str = "",
     ) -> None:
         self.triple = triple
         self.features = features
@@ -95,6 +97,7 @@ class Target:
         self.slow_division = slow_division
         self.far_ahead = far_ahead
         self.slow_masked_stores = slow_masked_stores
+        self.kernel_sub_groups = kernel_sub_groups
 
     @property
     def architecture(self) -> str:
@@ -126,6 +129,7 @@ class Target:
         lanes = f"{self.vector_bits} {self.width} {self.sub_group_size} {self.parts or '-'}"
         lanes += " slow-division" * self.slow_division + " far-ahead" * self.far_ahead
         lanes += " slow-masked-stores" * self.slow_masked_stores
+        lanes += f" {self.kernel_sub_groups}" if self.kernel_sub_groups else ""
         return f"{self.triple} {lanes} {self.feature_string}"
 
     def __eq__(self, other: object) -> bool:
@@ -147,6 +151,7 @@ class Target:
             self.slow_division,
             self.far_ahead,
             self.slow_masked_stores,
+            self.kernel_sub_groups,
         ]
 
     @classmethod
@@ -212,10 +217,15 @@ def parse_cpu(setting: str, cpu: Cpu) -> tuple[set[str], list[str]]:
 
 
 def make_target(
-    cpu: Cpu, setting: str = "", width: int | None = None, parts: str = "", sub_group_size: int | None = None
+    cpu: Cpu,
+    setting: str = "",
+    width: int | None = None,
+    parts: str = "",
+    sub_group_size: int | None = None,
+    kernel_sub_groups: str = "",
 ) -> Target:
-    """The target for a CPU under the settings CL_DRIVER_CPU, CL_DRIVER_WIDTH, CL_DRIVER_PARTS and
-    CL_DRIVER_SUB_GROUP_SIZE."""
+    """The target for a CPU under the settings CL_DRIVER_CPU, CL_DRIVER_WIDTH, CL_DRIVER_PARTS,
+    CL_DRIVER_SUB_GROUP_SIZE and CL_DRIVER_KERNEL_SUB_GROUP_SIZES."""
     features, _ = parse_cpu(setting, cpu)
     if width not in WIDTHS:
         width = None
@@ -226,7 +236,13 @@ def make_target(
     slow = bits == 512 and cpu.has_slow_division
     lanes = bits, width or 0, width or sub_group_size or 0, parts
     return Target(
-        _triple(cpu.architecture), names, *lanes, slow, cpu.reads_far_ahead, cpu.has_slow_masked_stores
+        _triple(cpu.architecture),
+        names,
+        *lanes,
+        slow,
+        cpu.reads_far_ahead,
+        cpu.has_slow_masked_stores,
+        kernel_sub_groups,
     )
 
 
@@ -240,15 +256,14 @@ def complaints(cpu: Cpu, setting: str = "", width: int = 0, parts: str = "") -> 
     return found
 
 
-def host_target(
-    setting: str = "", width: int | None = None, parts: str = "", sub_group_size: int | None = None
-) -> Target:
+def host_target(setting: str = "", width: int | None = None, parts: str = "") -> Target:
     """The target for the CPU that this process runs on."""
-    return make_target(host_cpu(), setting, width, parts, sub_group_size)
+    return make_target(host_cpu(), setting, width, parts)
 
 
 def target_of(settings: Settings) -> Target:
     """The target of this machine under the settings."""
     width, parts = settings.integer("CL_DRIVER_WIDTH"), settings.text("CL_DRIVER_PARTS")
     size = settings.integer("CL_DRIVER_SUB_GROUP_SIZE")
-    return host_target(settings.text("CL_DRIVER_CPU"), width, parts, size)
+    sizes = settings.text("CL_DRIVER_KERNEL_SUB_GROUP_SIZES")
+    return make_target(host_cpu(), settings.text("CL_DRIVER_CPU"), width, parts, size, sizes)

@@ -12,6 +12,6 @@ def generate() -> str:
     ]
     for quirk in quirks.read():
         settings = "".join(f"{name}={value}\n" for name, value in quirk.settings.items())
-        texts = ("|".join(quirk.programs), "|".join(quirk.libraries), settings)
+        texts = (quirk.name, "|".join(quirk.programs), "|".join(quirk.libraries), settings)
         lines.append(f"CLD_QUIRK({', '.join(json.dumps(text) for text in texts)})")
     return "\n".join(lines) + "\n"

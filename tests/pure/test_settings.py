@@ -43,6 +43,11 @@ def test_malformed_values_count_as_unset():
             ["gdb", "perf", "gdb,perf"],
             ["lldb", "gdb perf", "gdb,", ",gdb", "gdb,,perf", ","],
         ),
+        (
+            "CL_DRIVER_KERNEL_SUB_GROUP_SIZES",
+            ["a=16", "a=4,b_2=64"],
+            ["a", "a=", "=4", "a=5", "a=4,", ",a=4", "a=4;b=4", "a=4=8", "4"],
+        ),
     ],
 )
 def test_values_without_a_meaning_are_complained_of(name, good, bad):
@@ -58,7 +63,7 @@ def test_defaults_are_of_their_types():
     for setting in settings.SETTINGS.values():
         assert settings.malformed({setting.name: setting.default} if setting.default else {}) == []
         assert setting.sentence.endswith(".")
-        assert (setting.type in ("choice", "list")) == bool(setting.choices)
+        assert (setting.type in ("choice", "list", "table")) == bool(setting.choices)
 
 
 def test_unknown_variables_are_named():

@@ -179,6 +179,7 @@ def test_settings(made):
     )
     numbers = ("0", "1", "17", "3K", "2g", "1T", "-4", " 7", "9" * 18, "9" * 19, "9" * 16 + "K")
     texts = ("", *numbers, "junk", "process", "auto", "calls", "gpu", "/some/where")
+    texts += ("4", "16,32", "a=16", "a=4,b=64", "a", "a=", "=4", "a=5", "a=4,", ",a=4", "a=4,=8", "a=4=8")
     for text in texts:
         environment = dict.fromkeys(settings.SETTINGS, text)
         done = subprocess.run([program], env=environment, capture_output=True, text=True, check=True)

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/settings.h"
@@ -13,10 +14,21 @@
 
 _Atomic int cld_log_level;
 
+/* Where programs see another device than others do, that is the first thing to know. */
+static void log_quirk(void) {
+    const struct cld_quirk *quirk = cld_quirk();
+    for (const char *line = quirk->settings; *line; line += strcspn(line, "\n") + 1) {
+        int size = (int)strcspn(line, "\n");
+        cld_log(1, "quirk %s: %.*s unless that variable is set; CL_DRIVER_QUIRKS=0 turns quirks off",
+                quirk->name, size, line);
+    }
+}
+
 __attribute__((constructor)) static void read_level(void) {
     cld_log_level = cld_setting_is(CL_DRIVER_LOG_SETTING, "calls")    ? 2
                     : cld_setting_is(CL_DRIVER_LOG_SETTING, "errors") ? 1
                                                                       : 0;
+    log_quirk();
 }
 
 /* One write() per line: lines of several threads and processes do not mix, and nothing is lost in a crash.

@@ -8,10 +8,10 @@
 #include <unistd.h>
 
 static const struct {
+    struct cld_quirk quirk;
     const char *programs, *libraries; /* patterns, separated by '|' */
-    const char *settings;             /* lines of NAME=text */
 } rows[] = {
-#define CLD_QUIRK(programs, libraries, settings) {programs, libraries, settings},
+#define CLD_QUIRK(name, programs, libraries, settings) {{name, settings}, programs, libraries},
 #include "quirks_table.h"
 #undef CLD_QUIRK
 };
@@ -48,29 +48,30 @@ static int look_at_library(struct dl_phdr_info *info, size_t size, void *found) 
     const char *name = info->dlpi_name ? file_name(info->dlpi_name) : "";
     for (int i = 0; i < ROWS && *name; i++) {
         if (matches_any(rows[i].libraries, name)) {
-            *(const char **)found = rows[i].settings;
+            *(const struct cld_quirk **)found = &rows[i].quirk;
             return 1;
         }
     }
     return 0;
 }
 
-const char *cld_find_quirk(void) {
+struct cld_quirk cld_find_quirk(void) {
+    static const struct cld_quirk none = {"", ""};
     char path[4096];
     ssize_t size = readlink("/proc/self/exe", path, sizeof path - 1);
     path[size > 0 ? size : 0] = 0;
     for (int i = 0; i < ROWS; i++) {
         if (matches_any(rows[i].programs, file_name(path)))
-            return rows[i].settings;
+            return rows[i].quirk;
     }
-    const char *found = "";
+    const struct cld_quirk *found = &none;
     dl_iterate_phdr(look_at_library, &found);
-    return found;
+    return *found;
 }
 
-const char *cld_quirk_text(const char *quirk, const char *name, size_t *size) {
+const char *cld_quirk_text(const char *settings, const char *name, size_t *size) {
     size_t length = strlen(name);
-    for (const char *line = quirk; *line; line += strcspn(line, "\n") + 1) {
+    for (const char *line = settings; *line; line += strcspn(line, "\n") + 1) {
         if (!strncmp(line, name, length) && line[length] == '=') {
             *size = strcspn(line + length + 1, "\n");
             return line + length + 1;

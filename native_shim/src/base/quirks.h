@@ -4,11 +4,15 @@
 
 #include <stddef.h>
 
-/* The settings of the first row that is meant for this process, by its executable or by a library that is
- * loaded now: lines of NAME=text; "" if none is. */
-const char *cld_find_quirk(void);
+/* A row: its name, and lines of NAME=text. Both are "" for programs that want nothing. */
+struct cld_quirk {
+    const char *name, *settings;
+};
+
+/* The first row that is meant for this process, by its executable or by a library that is loaded now. */
+struct cld_quirk cld_find_quirk(void);
 
 /* Where a setting's text is in such lines, and its size; NULL if none names the setting. */
-const char *cld_quirk_text(const char *quirk, const char *name, size_t *size);
+const char *cld_quirk_text(const char *settings, const char *name, size_t *size);
 
 #endif

@@ -8,8 +8,6 @@
 #include <string.h>
 #include <sys/auxv.h>
 
-#include "base/quirks.h"
-
 static const struct {
     const char *name, *type, *default_text;
     const char *choices; /* separated by '|' */
@@ -20,7 +18,7 @@ static const struct {
 };
 
 static const char *texts[CLD_SETTING_COUNT];
-static const char *quirk = "";
+static struct cld_quirk quirk = {"", ""};
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 /* Decimal digits with an optional K, M, G or T; false for anything else. */
@@ -59,6 +57,22 @@ static bool are_choices(const char *choices, const char *text) {
     }
 }
 
+/* name=choice, with commas between them. */
+static bool is_table(const char *choices, const char *text) {
+    for (;; text++) {
+        size_t name = strcspn(text, "=,");
+        if (!name || text[name] != '=')
+            return false;
+        text += name + 1;
+        size_t size = strcspn(text, ",");
+        if (!is_choice(choices, text, size))
+            return false;
+        text += size;
+        if (!*text)
+            return true;
+    }
+}
+
 /* No regular expressions: they may take 12 KiB of stack, and the host's thread may have no more than 16. */
 static bool valid(int i, const char *text) {
     int64_t value;
@@ -68,6 +82,8 @@ static bool valid(int i, const char *text) {
         return !strcmp(text, "0") || !strcmp(text, "1");
     if (!strcmp(rows[i].type, "list"))
         return are_choices(rows[i].choices, text);
+    if (!strcmp(rows[i].type, "table"))
+        return is_table(rows[i].choices, text);
     return strcmp(rows[i].type, "choice") || is_choice(rows[i].choices, text, strlen(text));
 }
 
@@ -89,15 +105,15 @@ static void read_environment(void) {
     quirk = cld_find_quirk();
     for (int i = 0; i < CLD_SETTING_COUNT; i++) {
         size_t size = 0;
-        const char *text = is_given[i] ? NULL : cld_quirk_text(quirk, rows[i].name, &size);
+        const char *text = is_given[i] ? NULL : cld_quirk_text(quirk.settings, rows[i].name, &size);
         const char *copy = text ? strndup(text, size) : NULL;
         texts[i] = copy ? copy : texts[i];
     }
 }
 
-const char *cld_quirk(void) {
+const struct cld_quirk *cld_quirk(void) {
     pthread_once(&once, read_environment);
-    return quirk;
+    return &quirk;
 }
 
 const char *cld_setting(enum cld_setting setting) {

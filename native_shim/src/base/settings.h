@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/quirks.h"
+
 enum cld_setting {
 #define CLD_SETTING(name, type, default_text, choices) name##_SETTING,
 #include "settings_table.h"
@@ -17,15 +19,13 @@ enum cld_setting {
  * told. */
 bool cld_is_trusted(void);
 
-/* What the row of cl_driver/device/quirks.toml says that this program wants, unless the user turned that off:
- * lines of NAME=text, "" for no row. */
-const char *cld_quirk(void);
+/* The row of cl_driver/device/quirks.toml for this program, unless the user turned that off. */
+const struct cld_quirk *cld_quirk(void);
 
 /* The environment variable's text; what the program's quirk says where it is unset, empty or malformed, else
- * the default. Never NULL, "" where
- * neither says anything. Where the environment is not trusted every setting has its default. Write the name
- * in full: cld_setting(CL_DRIVER_LOG_SETTING). The environment is read at the first call; what a program
- * changes in it later counts no more. */
+ * the default. Never NULL, "" where neither says anything. Where the environment is not trusted every setting
+ * has its default. Write the name in full: cld_setting(CL_DRIVER_LOG_SETTING). The environment is read at the
+ * first call; what a program changes in it later counts no more. */
 const char *cld_setting(enum cld_setting setting);
 
 /* The same as a number, `otherwise` where there is none. */

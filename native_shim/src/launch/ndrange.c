@@ -36,10 +36,17 @@ static uint64_t most_along(const struct cld_device *device, const struct cld_ker
     return !items || (most && most < items) ? most : items;
 }
 
+/* "CL_KERNEL_WORK_GROUP_SIZE", which no device exceeds; 0 for no limit. */
+static uint64_t most_items(const struct cld_device *device, const struct cld_kernel_info *info) {
+    uint64_t items = device->max_group_size, most = info->max_group_size;
+    return !items || (most && most < items) ? most : items;
+}
+
 static void choose_local_size(const struct cld_queue *queue, const struct cld_kernel_info *info,
                               const uint64_t *global, uint64_t *local) {
     const struct cld_device *device = queue->device;
-    uint64_t most = info->max_group_size ? info->max_group_size : GROUP;
+    uint64_t most = most_items(device, info);
+    most = most ? most : GROUP;
     uint64_t width = info->width ? info->width : 1;
     double share = (double)global[0] * (double)global[1] * (double)global[2] /
                    (GROUPS_PER_THREAD * (double)device->compute_units);
@@ -83,7 +90,7 @@ cl_int cld_ndrange_check(const struct cld_queue *queue, const struct cld_kernel_
     launch->stream_bytes = STREAM_BYTES;
     launch->ahead_kib = AHEAD_KIB;
     bool uniform = info->flags & CLD_KERNEL_UNIFORM_GROUPS, required = info->reqd_local_size[0];
-    uint64_t items = 1, groups = 1;
+    uint64_t items = 1, groups = 1, most = most_items(device, info);
     for (cl_uint i = 0; i < 3; i++) {
         uint64_t global = global_size && i < work_dim ? global_size[i] : 1;
         uint64_t offset = global_offset && i < work_dim ? global_offset[i] : 0;
@@ -115,7 +122,7 @@ cl_int cld_ndrange_check(const struct cld_queue *queue, const struct cld_kernel_
                     "too many work-items in a group");
     }
     /* "[...] is greater than the value specified by CL_KERNEL_WORK_GROUP_SIZE." */
-    CLD_REQUIRE(!info->max_group_size || items <= info->max_group_size, CL_INVALID_WORK_GROUP_SIZE,
+    CLD_REQUIRE(!most || items <= most, CL_INVALID_WORK_GROUP_SIZE,
                 "more work-items in a group than CL_KERNEL_WORK_GROUP_SIZE");
     CLD_REQUIRE(!local_size || !info->reqd_sub_groups || suits_sub_groups(info, items),
                 CL_INVALID_WORK_GROUP_SIZE, "not the number of sub-groups that the kernel requires");
@@ -123,12 +130,17 @@ cl_int cld_ndrange_check(const struct cld_queue *queue, const struct cld_kernel_
         return CL_SUCCESS;
     if (!local_size && info->reqd_sub_groups && !required) {
         launch->local_size[0] = info->reqd_sub_groups * info->sub_group_size;
-        CLD_REQUIRE(!info->max_group_size || launch->local_size[0] <= info->max_group_size,
-                    CL_INVALID_WORK_GROUP_SIZE, "the kernel requires more sub-groups than a group may have");
-    } else if (!local_size && required)
-        for (int i = 0; i < 3; i++)
+        CLD_REQUIRE(!most || launch->local_size[0] <= most, CL_INVALID_WORK_GROUP_SIZE,
+                    "the kernel requires more sub-groups than a group may have");
+    } else if (!local_size && required) {
+        for (int i = 0; i < 3; i++) {
             launch->local_size[i] = info->reqd_local_size[i];
-    else if (!local_size)
+            CLD_REQUIRE(!__builtin_mul_overflow(items, launch->local_size[i], &items) &&
+                            (!most || items <= most),
+                        CL_INVALID_WORK_GROUP_SIZE,
+                        "the kernel requires more work-items in a group than CL_KERNEL_WORK_GROUP_SIZE");
+        }
+    } else if (!local_size)
         choose_local_size(queue, info, launch->global_size, launch->local_size);
     for (int i = 0; i < 3; i++) {
         /* "CL_INVALID_WORK_GROUP_SIZE if the work-group size must be uniform and [...] the global_work_size

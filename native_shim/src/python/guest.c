@@ -86,7 +86,7 @@ static void start_embed(void *argument) {
     struct cld_embed_config embed = {
         .join = starting->join,
         .trusted = cld_is_trusted(),
-        .quirk = cld_quirk(),
+        .quirk = cld_quirk()->settings,
         .python = config->python,
         .home = config->home,
         .stdlib_count = config->stdlib_count,

@@ -85,7 +85,7 @@ static bool start(const struct cld_guest_config *config) {
                                         (char *)(uintptr_t)code,
                                         highest,
                                         cld_is_trusted() ? trusted : untrusted,
-                                        (char *)(uintptr_t)cld_quirk()};
+                                        (char *)(uintptr_t)cld_quirk()->settings};
     size_t at = 10;
     snprintf(highest, sizeof highest, "%llu", (unsigned long long)cld_highest_key);
     for (size_t i = 0; i < config->path_count && at < sizeof argv / sizeof *argv - 1; i++)

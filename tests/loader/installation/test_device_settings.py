@@ -122,3 +122,51 @@ def test_the_size_of_sub_groups_is_for_kernels_that_require_none(evaluate):
     )
     assert evaluate(expression, CL_DRIVER_SUB_GROUP_SIZE="32") == "[(0, 32), (0, 8)]"
     assert evaluate(expression, CL_DRIVER_SUB_GROUP_SIZE="64") == "[(0, 64), (0, 8)]"
+
+
+def test_sub_groups_of_single_kernels(evaluate):
+    kernels = {"one": "", "two": "", "eight": "__attribute__((intel_reqd_sub_group_size(8)))"}
+    source = "".join(
+        f"kernel {attribute} void {name}(global int *a) {{ a[get_global_id(0)] = sub_group_reduce_add(1); }}"
+        for name, attribute in kernels.items()
+    )
+    query = "cl.CL_KERNEL_MAX_SUB_GROUP_SIZE_FOR_NDRANGE"
+    expression = (
+        f"[(o.call('clGetKernelSubGroupInfo', o.kernel(o.context(device), {source!r}, name), device, {query},"
+        f" 8, ctypes.c_size_t(64), 8, out, None), out.value)[1]"
+        f" for name in {list(kernels)} for out in [ctypes.c_size_t()]]"
+    )
+    sizes = {"CL_DRIVER_SUB_GROUP_SIZE": "32", "CL_DRIVER_KERNEL_SUB_GROUP_SIZES": "one=64,eight=4"}
+    assert evaluate(expression, **sizes) == "[64, 32, 8]"
+    for bad in ("one", "one=", "=4", "one=5", "one=4,", "one=4;two=4"):
+        assert evaluate(expression, **(sizes | {"CL_DRIVER_KERNEL_SUB_GROUP_SIZES": bad})) == "[32, 32, 8]"
+
+
+GROUPS = "kernel void k(void) {} kernel __attribute__((reqd_work_group_size(512, 2, 1))) void r(void) {}"
+
+
+def test_the_largest_work_group_can_be_smaller(evaluate):
+    """In all queries, and to launches with a local size, without one, and with the kernel's."""
+    launch = (
+        "(lambda name, items, local: (lambda context: o.call('clEnqueueNDRangeKernel',"
+        " o.make('clCreateCommandQueueWithProperties', context, device, None),"
+        f" o.kernel(context, {GROUPS!r}, name), len(items), None, (ctypes.c_size_t * 3)(*items),"
+        " local and (ctypes.c_size_t * 3)(*local), 0, None, None))(o.context(device)))"
+    )
+    kernel = f"o.kernel(o.context(device), {GROUPS!r}, 'k')"
+    expression = ", ".join(
+        (
+            "number('CL_DEVICE_MAX_WORK_GROUP_SIZE')",
+            "o.words('clGetDeviceInfo', device, cl.CL_DEVICE_MAX_WORK_ITEM_SIZES)",
+            f"o.integer('clGetKernelWorkGroupInfo', {kernel}, device, cl.CL_KERNEL_WORK_GROUP_SIZE)",
+            f"{launch}('k', [4096], [512])",
+            f"{launch}('k', [4096], [1024])",
+            f"{launch}('k', [1024, 2], [512, 2])",
+            f"{launch}('k', [1 << 14], None)",
+            f"{launch}('r', [1024, 2], [512, 2])",
+            f"{launch}('r', [1024, 2], None)",
+        )
+    )
+    few, many = "[512, 512, 512] 512 0 -55 -54 0 -54 -54", "[4096, 4096, 4096] 4096 0 0 0 0 0 0"
+    assert evaluate(expression, CL_DRIVER_MAX_WORK_GROUP_SIZE="512") == f"512 {few}"
+    assert evaluate(expression, CL_DRIVER_MAX_WORK_GROUP_SIZE="100") == f"4096 {many}"

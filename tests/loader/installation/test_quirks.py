@@ -69,6 +69,19 @@ def test_the_user_has_the_last_word(device_name):
     assert device_name("name", CL_DRIVER_DEVICE_NAME="an {} of mine") == f"an {NAME} of mine"
 
 
+def test_the_log_tells_which_one_applies(device_name, tmp_path):
+    log = tmp_path / "log"
+    for level, lines in (("off", 0), ("errors", len(read()[0].settings)), ("calls", len(read()[0].settings))):
+        device_name("llama-bench", CL_DRIVER_LOG=level, CL_DRIVER_LOG_FILE=str(log))
+        text = log.read_text() if log.exists() else ""
+        assert text.count("quirk llama.cpp: CL_DRIVER_") == lines
+        log.unlink(missing_ok=True)
+    for name, more in (("name", {}), ("llama-bench", {"CL_DRIVER_QUIRKS": "0"})):
+        device_name(name, CL_DRIVER_LOG="calls", CL_DRIVER_LOG_FILE=str(log), **more)
+        assert "quirk" not in log.read_text()
+        log.unlink()
+
+
 def test_the_doctor_lists_them():
     from cl_driver.cli import doctor
 

@@ -73,6 +73,12 @@ def test_keys_tell_targets_apart():
     assert again == target and hash(again) == hash(target)
 
 
+def test_sub_groups_of_single_kernels_are_in_the_key():
+    """So program binaries of other sizes are not taken."""
+    plain, other = make_target(SKYLAKE), make_target(SKYLAKE, kernel_sub_groups="a=16,b=4")
+    assert plain.key != other.key == Target.from_values(other.to_values()).key
+
+
 def test_slow_division_is_intels():
     """Of 512-bit vectors only, and part of the key."""
     flags = " ".join(SKYLAKE.flags)
