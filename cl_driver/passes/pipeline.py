@@ -18,6 +18,7 @@ from .analysis.shape import analyse_parts
 from .analysis.spin_locks import waits_for_locks
 from .analysis.text_size import text_size
 from .groups.barriers import has_boundary, split_at_barriers
+from .groups.item_early_exit import end_rows
 from .groups.linear_ids import put_linear_ids
 from .groups.lockstep import make_lockstep
 from .groups.row_early_exit import mark_row_ends
@@ -377,6 +378,8 @@ def finish_region(region: Region, plan: KernelPlan) -> None:
             run_pass("row_early_exit", mark_row_ends, options, region.function, types)
         if options.parts > 1:
             run_pass("coarsening", copy_parts, options, region.function, types, region.shapes, options.parts)
+    elif not region.once:
+        run_pass("item_early_exit", end_rows, options, region.function, plan.module.types)
     run_pass("late_values", compute_late, options, region.function, region.shapes, options.width)
     if options.verify:
         verify(region.function, f"region {region.index}")

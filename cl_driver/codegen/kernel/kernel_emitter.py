@@ -51,6 +51,7 @@ class KernelEmitter(AbiFields):
         self._before_items: Lines = []  # lines of the region's first block, before the loops over work-items
         self._uniform_loads: dict[Slot, str] = {}  # values when the group came to the region
         self._exit_label = ""
+        self._row_end = ""  # where rows of single work-items end, if they have several
         self._metadata: list[str] = []
         self._exits: set[int] = set()
         asks_class = any(
@@ -266,7 +267,11 @@ class KernelEmitter(AbiFields):
             self.emit_void(f"call void @llvm.lifetime.end.p0(ptr {memory})")
         if len(self._exits) > 1 and next_region != REGION_END:  # who has returned has no say
             self.emit_void(f"store i32 {next_region}, ptr %next_region, align 4")
-        self.emit_void(f"br label %{self._exit_label}")
+        if left is None or not self._row_end:
+            self.emit_void(f"br label %{self._exit_label}")
+        else:
+            test = self.operand(left)
+            self.emit_void(f"br i1 {test}, label %{self._exit_label}, label %{self._row_end}")
 
     def counted_loop(self, count: str, body: Callable[[str], None]) -> None:
         """Emits body(index operand) for each i64 index below count."""
@@ -424,7 +429,9 @@ class KernelEmitter(AbiFields):
             self._rows_end(r)
             return
         self.emit_void(f"%{r}.lx = phi i64 [ 0, %{r}.y ], [ %{r}.lx.next, %{r}.x.end ]")
+        self._row_end = f"{r}.y.end"
         self._emit_body(region, f"{r}.b", f"{r}.exit")
+        self._row_end = ""
         self.emit_void(f"br label %{r}.x.end")
         self.begin_block(f"{r}.x.end")
         self.emit_void(f"%{r}.lx.next = add nuw nsw i64 %{r}.lx, {self.width}")

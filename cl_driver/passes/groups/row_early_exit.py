@@ -18,15 +18,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import TypeGuard
 
-_LESS = frozenset((Op.SLessThan, Op.SLessThanEqual, Op.ULessThan, Op.ULessThanEqual))
-_GREATER = frozenset((Op.SGreaterThan, Op.SGreaterThanEqual, Op.UGreaterThan, Op.UGreaterThanEqual))
-_NOT = dict.fromkeys(_LESS, Op.SGreaterThanEqual) | dict.fromkeys(_GREATER, Op.SLessThanEqual)
-_NOT[Op.INotEqual] = Op.IEqual
-_OF_GROUP = frozenset((
+LESS = frozenset((Op.SLessThan, Op.SLessThanEqual, Op.ULessThan, Op.ULessThanEqual))
+GREATER = frozenset((Op.SGreaterThan, Op.SGreaterThanEqual, Op.UGreaterThan, Op.UGreaterThanEqual))
+OPPOSITE = dict.fromkeys(LESS, Op.SGreaterThanEqual) | dict.fromkeys(GREATER, Op.SLessThanEqual)
+OPPOSITE[Op.INotEqual] = Op.IEqual
+OF_GROUP = frozenset((
     BuiltIn.WorkgroupId, BuiltIn.WorkgroupSize, BuiltIn.EnqueuedWorkgroupSize, BuiltIn.NumWorkgroups,
     BuiltIn.GlobalSize, BuiltIn.GlobalOffset, PassBuiltIn.GroupOrigin, BuiltIn.WorkDim,
 ))  # fmt: skip
-_DEPTH = 8  # of expressions that are looked at
+DEPTH = 8  # of expressions that are looked at
 
 
 def mark_row_ends(function: Function, types: TypeTable) -> None:
@@ -114,7 +114,7 @@ def _row_test(block: Block) -> bool:
     return isinstance(test, Instruction) and test.op is PassOp.AnyLane and _is_prefix(test.operands[0])
 
 
-def _is_prefix(mask: Value, depth: int = _DEPTH) -> TypeGuard[Instruction]:
+def _is_prefix(mask: Value, depth: int = DEPTH) -> TypeGuard[Instruction]:
     """Whether a mask is true for the first work-items of a row and for no others."""
     if not isinstance(mask, Instruction) or not depth:
         return False
@@ -124,22 +124,22 @@ def _is_prefix(mask: Value, depth: int = _DEPTH) -> TypeGuard[Instruction]:
     if op is Op.LogicalAnd or op is Op.LogicalOr:
         return all(_is_prefix(o, depth - 1) or _is_of_group(o) for o in operands)
     if op is Op.LogicalNot and isinstance(operands[0], Instruction):
-        opposite = _NOT.get(operands[0].op)
+        opposite = OPPOSITE.get(operands[0].op)
         if opposite is None:
             return False
         op, operands = opposite, operands[0].operands
-    if op in _GREATER:
+    if op in GREATER:
         operands = operands[::-1]
     elif op is Op.IEqual:
         return any(
             _is_position(a) and is_constant_int(b) and not int_value(b) for a, b in (operands, operands[::-1])
         )
-    elif op not in _LESS:
+    elif op not in LESS:
         return False
     return _is_position(operands[0]) and _is_of_group(operands[1])
 
 
-def _is_position(value: Value, depth: int = _DEPTH) -> bool:
+def _is_position(value: Value, depth: int = DEPTH) -> bool:
     """Whether an integer is a local id that rises along a row, or that plus a small number (of a part)."""
     if not isinstance(value, Instruction) or value.type.width < 32 or not depth:
         return False
@@ -175,7 +175,7 @@ def _is_position(value: Value, depth: int = _DEPTH) -> bool:
     return False
 
 
-def _is_of_group(value: Value, depth: int = _DEPTH) -> bool:
+def _is_of_group(value: Value, depth: int = DEPTH) -> bool:
     """Whether a value is the same for all work-items of a group, whatever they have done in the region."""
     if not isinstance(value, Instruction):
         return True
@@ -189,7 +189,7 @@ def _is_of_group(value: Value, depth: int = _DEPTH) -> bool:
         return (
             isinstance(variable, Variable)
             and variable.type.storage is StorageClass.Input
-            and variable.builtin in _OF_GROUP
+            and variable.builtin in OF_GROUP
         )
     if value.op not in PURE or value.op in (PassOp.AnyLane, PassOp.EntryMask, PassOp.PrivatePointer):
         return False

@@ -7,8 +7,8 @@ SlotLoad slot                    the value of a Slot for this work-item; of a un
 SlotStore slot, value            sets it; a uniform slot gets equal values from all work-items
 PrivatePointer variable          a Function pointer to this work-item's memory of a PrivateVariable
 RegionExit next [, left]         terminator: the index of the region that the group runs next, or REGION_END;
-                                 left, a bool (groups/row_early_exit.py): false if no vector that follows in
-                                 the row has anything to do
+                                 left, a bool (groups/row_early_exit.py, groups/item_early_exit.py): false if
+                                 nothing that follows in the row has anything to do
 
 Only in regions that run once per group (Region.once):
 SlotLoadItem slot, item          the value of a slot for the work-item with that linear local id; a uniform

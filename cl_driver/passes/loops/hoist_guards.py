@@ -10,8 +10,8 @@ does nothing but count where y is outside, which each iteration asks again. Such
             if (x + i >= 0) sum += in[y * w + x + i];
 
 Filters are written like that, most of all for borders. Lanes that all lie outside leave at once, and what is
-left in the loop has fewer masks to compute. A loop may be passed over if it counts by a constant step, has
-one way out, and without what the condition guards changes no memory and no value that is used behind it.
+left in the loop has fewer masks to compute. A loop may be passed over if it counts by a constant step, leads
+to one place, and without what the condition guards changes no memory and no value that is used behind it.
 """
 
 from __future__ import annotations
@@ -22,8 +22,16 @@ from ...spirv.enums import Op
 from ...spirv.module import Block, Constant, Function, Instruction, Kind, Operand, Value
 from ...spirv.types import TypeTable
 from ..ir.dominance import DominatorTree, Loop, LoopNest, dominators
-from ..ir.instructions import PURE, TERMINATORS, is_arithmetic, is_boundary, predecessors
-from .licm import is_invariant, move_to, preheader, split_edge
+from ..ir.instructions import (
+    PURE,
+    TERMINATORS,
+    append,
+    is_arithmetic,
+    is_boundary,
+    predecessors,
+    replace_successor,
+)
+from .licm import is_invariant, move_to, preheader
 
 _MOST = 32  # loops of one function
 _MOST_LOOKED_AT = 8  # conditions of a loop
@@ -31,6 +39,9 @@ _MOST_MOVED = 12  # instructions that a condition takes
 _DEPTH = 32  # of conditions, phis and expressions that are looked at
 
 _Leaf = tuple[Instruction, bool]  # a condition, and what it has to be
+# What is used behind a loop of its values, and the phis there that it leads to, with what each is if the loop
+# is passed over.
+_Values = tuple[dict[Instruction, Value], dict[Instruction, Value]]
 
 
 def hoist_guards(function: Function, types: TypeTable) -> bool:
@@ -51,16 +62,18 @@ def _hoist_from(
     before: dict[Block, list[Block]],
 ) -> bool:  # fmt: skip
     """Asks the conditions of a loop before it, if there are any."""
-    exits = [(b, s) for b in loop.blocks for s in b.successors() if s not in loop.blocks]
-    if len(exits) != 1 or len(loop.latches) != 1 or len(loop.blocks) == 1:
+    behind = {s for b in loop.blocks for s in b.successors() if s not in loop.blocks}
+    if len(behind) != 1 or len(loop.latches) != 1 or len(loop.blocks) == 1:
         return False
+    (after,) = behind
+    ends = [b for b in before[after] if b in loop.blocks]
     inside = {i for block in loop.blocks for i in block.instructions}
     if any(is_boundary(i) for i in inside):
         return False
-    (end,) = exits
+    counted = [end for end in ends if tree.dominates(end, loop.latches[0])]
     hoisted: list[_Leaf] = []
     moved: dict[Instruction, None] = {}
-    values: dict[Instruction, Value] | None = None
+    values: _Values | None = None
     looked_at = 0
     for leaf, targets in _guards(loop, tree, before).items():
         needed = dict(moved)
@@ -71,9 +84,9 @@ def _hoist_from(
         looked_at += 1
         guarded = {block for block in loop.blocks if any(tree.dominates(t, block) for t in targets)}
         rest = _Rest(loop, inside, guarded)
-        if end[0] in guarded or not rest.only_counts(end[0]):
+        if not rest.only_counts(counted):
             continue
-        found = rest.values_behind(function)
+        found = rest.values_behind(function, after)
         if found is not None and (values is None or found == values):
             hoisted.append(leaf)
             moved, values = needed, found
@@ -81,7 +94,7 @@ def _hoist_from(
     if entry is None or values is None:
         return False
     move_to(entry, loop, list(moved))
-    _pass_over(function, types, loop, entry, end, hoisted, values)
+    _pass_over(function, types, loop, entry, ends, after, hoisted, values)
     return True
 
 
@@ -161,14 +174,15 @@ class _Rest:
             known = self.resolved[value] = found.pop() if len(found) == 1 else value
         return known
 
-    def only_counts(self, end: Block) -> bool:
-        """Whether iterations change no memory, and it is a count that ends them."""
+    def only_counts(self, ends: list[Block]) -> bool:
+        """Whether iterations change no memory, and it is a count that ends them, in one of some blocks."""
         for block in self.loop.blocks - self.guarded:
             for i in block.instructions:
                 is_load = i.op is Op.Load and (i.memory is None or not i.memory.volatile)
                 if not (is_load or i.op in PURE or i.op in TERMINATORS or is_arithmetic(i)):
                     return False
-        return end.terminator.op is Op.BranchConditional and self._is_counted(end.terminator.operands[0])
+        tests = [end.terminator for end in ends if end not in self.guarded]
+        return any(t.op is Op.BranchConditional and self._is_counted(t.operands[0]) for t in tests)
 
     def _is_counted(self, value: Value, depth: int = _DEPTH) -> bool:
         value = self._resolve(value)
@@ -184,28 +198,39 @@ class _Rest:
             self.is_count[value] = known
         return known
 
-    def values_behind(self, function: Function) -> dict[Instruction, Value] | None:
-        """What the loop's values that are used behind it are where nothing guarded is executed; None if that
-        takes the loop."""
-        result: dict[Instruction, Value] = {}
-        for i in (i for b in function.blocks if b not in self.loop.blocks for i in b.instructions):
-            for operand in i.operands:
+    def values_behind(self, function: Function, after: Block) -> _Values | None:
+        """What values are where nothing guarded is executed; None if that takes the loop."""
+        inside, without = self.loop.blocks, self.loop.blocks - self.guarded
+        used: dict[Instruction, Value] = {}
+        merged: dict[Instruction, Value] = {}
+        for i in (i for b in function.blocks if b not in inside for i in b.instructions):
+            operands = i.operands
+            if i.op is Op.Phi and i.block is after:
+                ways = list(zip(operands[::2], operands[1::2], strict=True))
+                found = {self._behind(value) for value, block in ways if block in without}
+                merged[i] = value = found.pop()
+                if found or value in self.inside:
+                    return None
+                operands = [value for value, block in ways if block not in inside]
+            for operand in operands:
                 if type(operand) is Instruction and operand in self.inside:
-                    value = self._resolve(operand)
-                    if type(value) is Instruction and value in self.inside:
-                        if value not in self.stays:
-                            return None
-                        value = self.stays[value]
-                    result[operand] = value
-        return result
+                    used[operand] = value = self._behind(operand)
+                    if value in self.inside:
+                        return None
+        return used, merged
+
+    def _behind(self, value: Value) -> Value:
+        """What a value is behind the loop; one of the loop's own if that takes the loop."""
+        value = self._resolve(value)
+        return self.stays.get(value, value) if type(value) is Instruction else value
 
 
 def _pass_over(
-    function: Function, types: TypeTable, loop: Loop, entry: Block, end: tuple[Block, Block],
-    leaves: list[_Leaf], values: dict[Instruction, Value],
+    function: Function, types: TypeTable, loop: Loop, entry: Block, ends: list[Block], after: Block,
+    leaves: list[_Leaf], values: _Values,
 ) -> None:  # fmt: skip
     """Enters a loop only where conditions are as wanted, which it then knows."""
-    behind = split_edge(function, *end, "behind")
+    behind = Block(function, "behind")
     known: dict[Operand, Value] = {}
     condition: Value | None = None
     for leaf, wanted in leaves:
@@ -220,11 +245,21 @@ def _pass_over(
         condition = each
     entry.terminator.op = Op.BranchConditional
     entry.terminator.operands = [condition, loop.header, behind]
+    used, phis = values
     merged: dict[Operand, Value] = {}
-    for value, otherwise in values.items():
-        phi = Instruction(Op.Phi, value.type, [value, end[0], otherwise, entry], behind, value.name)
-        behind.instructions.insert(0, phi)
-        merged[value] = phi
+    for value, otherwise in used.items():
+        operands = [o for end in ends for o in (value, end)]
+        merged[value] = append(behind, Op.Phi, value.type, [*operands, otherwise, entry])
+    for phi, otherwise in phis.items():
+        ways = list(zip(phi.operands[::2], phi.operands[1::2], strict=True))
+        operands = [o for value, end in ways if end in ends for o in (value, end)]
+        one = append(behind, Op.Phi, phi.type, [*operands, otherwise, entry])
+        phi.operands = [o for value, block in ways if block not in ends for o in (value, block)]
+        phi.operands += [one, behind]
+    append(behind, Op.Branch, None, [after])
+    for end in ends:
+        replace_successor(end, after, behind)
+    function.blocks.insert(function.blocks.index(after), behind)
     for block in function.blocks:
         replaced = known if block in loop.blocks else merged
         if block is not behind:

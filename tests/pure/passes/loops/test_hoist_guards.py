@@ -47,6 +47,13 @@ CASES = [
     ("for (int j = 1; j < n; j *= 2) if (i < m) s += b[j];", [2]),
     ("for (int j = 0; b[j] != 5 && j < n; j++) if (i < m) s += b[j];", None),
     ("for (int j = 0; j < n; j++) if (s < 40) s += b[j];", [1]),
+    # Several ways out, to one place.
+    ("for (int j = 0; j < n && (m & 1 ? j < a[i] + 1 : 1); j++) if (i < m) s += b[j];", [1]),
+    ("for (int j = 0; j < n && (m & 1 ? j < a[i] + 1 : 1); j++) { if (i < m) s += b[j]; t = j; }", [2]),
+    ("for (int j = 0; j < n; j++) { if (b[j] == 12) { t = 1; break; } if (i < m) s += b[j]; }", [1]),
+    ("for (int j = 0; j < n; j++) if (i < m) { s += b[j]; if (s > 40) break; }", [1]),
+    ("for (int j = 0; j < n; j++) if (i < m) { s += b[j]; if (s > 40) { t = j; break; } }", [2]),
+    ("for (int j = 0; j < n; j++) { t = j; if (i < m) { s += b[j]; if (s > 40) break; } }", [2]),
 ]  # fmt: skip
 
 
