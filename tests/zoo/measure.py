@@ -206,18 +206,20 @@ class Zoo:
 
     def _time(self, program, name, known, outcome, sessions, folder) -> None:
         times: dict[str, float] = {}
-        message, platform = self._message(name, known, outcome["sizes"], folder, "u"), ""
+        message, asked = self._message(name, known, outcome["sizes"], folder, "u"), ""
         try:
             for platform, session in sessions.items():
+                asked = platform
                 session.ask(message)
             for _ in range(self.rounds):
                 for platform, session in sessions.items():
+                    asked = platform
                     answer = session.ask({"do": "time", "seconds": SECONDS}, 60.0)
                     times[platform] = min(answer["ms"], times.get(platform, answer["ms"]))
             outcome["steady"] = times
         except (Dead, KeyError) as why:
-            outcome["detail"] = f"while timed: {platform}: {why}"
-            self.found(f"TIME {program.title} {name}: {platform}: {why}")
+            outcome["detail"] = f"while timed: {asked}: {why}"
+            self.found(f"TIME {program.title} {name}: {asked}: {why}")
         for path in folder.glob("*.npy"):
             path.unlink()
 
