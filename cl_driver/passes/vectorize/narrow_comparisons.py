@@ -112,11 +112,12 @@ class _Narrower:
         return append(block, Op.IAdd, self.wide, [value, self.types.integer(64, number)])
 
     def summand(self, value: Value, added: list[tuple[Op, Value]]) -> Value | None:
-        """The x of sext(x) + u + ...; added: what is the same in all lanes."""
+        """The x of sext(x) + u + ...; added: what is the same in all lanes. Not an id, which is compared once
+        for all lanes (guard_versioning.py)."""
         while isinstance(value, Instruction) and len(added) < _DEPTH:
             if value.op is Op.SConvert:
                 x = value.operands[0]
-                return x if x.type is self.narrow_type else None
+                return x if x.type is self.narrow_type and self.shapes.stride(value) is VARYING else None
             if value.op not in (Op.IAdd, Op.ISub) or Decoration.NoSignedWrap not in value.decorations:
                 return None
             a, b = value.operands

@@ -51,6 +51,7 @@ def test_all_numbers(sum_):
         ("out[i] = x * 3 + u < c;", 1),
         ("out[i] = (x + u) * w < c;", 1),
         ("out[i] = x + in[i + 1] < c;", 1),
+        ("out[i] = (long)i + u < c;", 1),  # lanes follow one another
     ],
 )
 def test_which(body, wide):
