@@ -41,13 +41,32 @@ _CHOSEN = pattern(rf"select (?:\w+ )*<(\d+) x i1> ({NAME}), <\d+ x (\w+)> ")
 _BIT = pattern(rf"  ({NAME}) = and <\d+ x (i32|i64)> ({NAME}), splat \(i\d+ (-?\d+)\)")
 _ASKED = pattern(rf"  ({NAME}) = icmp (eq|ne) <(\d+) x (i32|i64)> ({NAME}), zeroinitializer(.*)")
 _RESULT = pattern(rf"  ({NAME}) = ")
+_FIRST = pattern(rf"  ({NAME}) = insertelement <\d+ x i1> (?:poison|undef), i1 ({_VALUE}), i\d+ 0")
+_SPLAT = pattern(rf"  ({NAME}) = shufflevector <\d+ x i1> ({NAME}), .* zeroinitializer")
 
 
 def may_help(text: str, target: Target) -> bool:
     """Whether there may be such masks in a module for a CPU without registers for masks."""
     if not target.triple.startswith("x86_64") or "+avx512f" in target.feature_string:
         return False
-    return _CARRIED.search(text) is not None
+    return _CARRIED.search(text) is not None or _is_any_passed_on(text)
+
+
+def _is_any_passed_on(text: str) -> bool:
+    """Whether a block uses a mask that another one has made."""
+    made: dict[str, int] = {}
+    block = 0
+    for line in text.splitlines():
+        if LABEL.match(line):
+            block += 1
+        elif line.startswith("define"):
+            made.clear()
+        elif " x i1> " in line:
+            if found := _MASK.match(line):
+                made[found[1]] = block
+            if any(made.get(use, block) != block for use in _USE.findall(line)):
+                return True
+    return False
 
 
 def widen(text: str, vector_bits: int) -> str | None:
@@ -100,6 +119,8 @@ class _Function:
         self._most_bits = vector_bits if len(lines) > _SHORT else _SMALL * 64
         self._operations: dict[str, _Operation] = {}
         self._comparisons: dict[str, int] = {}  # bits of what they compare
+        self._first: dict[str, str] = {}  # conditions that are the first lane of a mask
+        self._splats: dict[str, str] = {}  # masks of such a condition
         self._bits: dict[int, int] = {}  # of an element of wide masks, for each number of lanes
 
     def widened(self) -> list[str] | None:
@@ -155,6 +176,10 @@ class _Function:
                     self._operations[found[1]] = operation
             elif (compared := _COMPARED.match(line)) and compared[2] in _BITS:
                 self._comparisons[compared[1]] = _BITS[compared[2]]
+            elif first := _FIRST.match(line):
+                self._first[first[1]] = first[2]
+            elif (splat := _SPLAT.match(line)) and splat[2] in self._first:
+                self._splats[splat[1]] = self._first[splat[2]]
 
     def _to_widen(self) -> set[str]:
         """Masks that other blocks use, and those that these are made of."""
@@ -225,10 +250,12 @@ class _Function:
                 continue
             made += signs.get(name) or [line]
             if name in extended:
-                behind.append(self._extension(name, extended[name]))
+                behind += self._extension(name, extended[name])
         if arguments:  # of the function
             first = next(number for number, line in enumerate(made) if line[:2] == "  ")
-            made[first:first] = [self._extension(name, extended[name]) for name in sorted(arguments)]
+            made[first:first] = [
+                line for name in sorted(arguments) for line in self._extension(name, extended[name])
+            ]
         return self._without_numbers(made, wide)
 
     def _without_numbers(self, lines: list[str], wide: set[str]) -> list[str]:
@@ -245,8 +272,17 @@ class _Function:
         quote = '"' if name[1] == '"' else ""
         return f"%{quote}{self._prefix}.{what}.{name[1 + len(quote) :]}"
 
-    def _extension(self, name: str, width: int) -> str:
-        return f"  {self._named('mask', name)} = sext <{width} x i1> {name} to {self._type(width)}"
+    def _extension(self, name: str, width: int) -> list[str]:
+        """Lines that make a mask wide; one of a single condition while that is a single one."""
+        t, mask = self._type(width), self._named("mask", name)
+        if name not in self._splats:
+            return [f"  {mask} = sext <{width} x i1> {name} to {t}"]
+        one, first, element = self._named("one", name), self._named("first", name), f"i{self._bits[width]}"
+        return [
+            f"  {one} = sext i1 {self._splats[name]} to {element}",
+            f"  {first} = insertelement {t} poison, {element} {one}, i32 0",
+            f"  {mask} = shufflevector {t} {first}, {t} poison, <{width} x i32> zeroinitializer",
+        ]
 
     def _operand(self, operand: str, width: int) -> str:
         """An operand in the wide type."""

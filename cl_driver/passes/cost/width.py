@@ -66,7 +66,8 @@ _ROOM_OF_EIGHT = 0.75
 _WAITING = (0.08, 0.03)
 
 # More vectors are more code, which has to gain something: what one vector, two and four may take longer than
-# the best of them, unless rows share what they have in common; and what eight have to gain.
+# the best of them, unless rows share what they have in common and there are enough registers; and what eight
+# have to gain.
 _MORE = {1: 1.05, 2: 1.1, 4: 1.0}
 _GAIN_OF_EIGHT = 1.1
 
@@ -260,10 +261,12 @@ def _best(plan: KernelPlan, regions: list[RegionCosts], axis: int, most: int = 8
         cycles[count] = together * (1 + waiting * (count - 1))
     least = min(time for count, time in cycles.items() if count < 8)
     is_shared = axis and not is_divergent
+    # What spilled registers cost is known least: many wait for one another where a loop carries them.
+    is_exact = is_shared and min(cycles, key=cycles.__getitem__) * pressure <= room
     if pressure > room and not is_shared:
         return 1, 1.0, f"each needs {pressure} vector registers at once, of which there are {room}"
     found = next(
-        count for count, more in _MORE.items() if cycles[count] <= least * (1.0 if is_shared else more)
+        count for count, more in _MORE.items() if cycles[count] <= least * (1.0 if is_exact else more)
     )
     if cycles.get(8, math.inf) * _GAIN_OF_EIGHT <= cycles[found]:
         found = 8

@@ -31,10 +31,11 @@ from ..ir.remarks import LIVE
 from ..ir.shapes import ShapeInfo
 from ..ir.ssa_updater import repair
 from ..scalar.reducible import make_reducible
-from ..scalar.simplify import simplify
+from ..scalar.simplify import remove_dead_code, simplify
 from .divergent_loops import linearise_loops
 from .jump_threading import split_tests, thread_exits
 from .linearise_branch import LinearisedBranch, Pending, UniformBranch, needs_mask
+from .narrow_comparisons import narrow_comparisons
 from .region_graph import EXIT, Graph, Node
 from .sink_selects import sink_selects
 from .unchanged import Unchanged
@@ -76,6 +77,9 @@ def linearise(function: Function, types: TypeTable, options: PlanOptions) -> Sha
     if sink_selects(function):
         simplify(function, types)
     shapes = analyse_shapes(function, options)
+    if narrow_comparisons(function, types, shapes):
+        remove_dead_code(function)
+        shapes = analyse_shapes(function, options)
     if split_tests(function, types, shapes):
         simplify(function, types)
         shapes = analyse_shapes(function, options)

@@ -125,6 +125,22 @@ def test_masks_that_other_blocks_use():
     assert wide_masks.widen(alone, 256) is None
 
 
+def test_conditions_of_all_lanes():
+    splat = "  %one = insertelement <8 x i1> poison, i1 %q, i32 0\n"
+    splat += "  %all = shufflevector <8 x i1> %one, <8 x i1> poison, <8 x i32> zeroinitializer\n"
+    made = lines(loop(f"{splat}  %f = and <8 x i1> %all, %c\n  %more = and <8 x i1> %live, %f"))
+    assert made[2:6] == [
+        "%wide.mask.c = sext <8 x i1> %c to <8 x i32>",
+        "%wide.one.all = sext i1 %q to i32",
+        "%wide.first.all = insertelement <8 x i32> poison, i32 %wide.one.all, i32 0",
+        "%wide.mask.all = shufflevector <8 x i32> %wide.first.all, <8 x i32> poison, "
+        "<8 x i32> zeroinitializer",
+    ]
+    other = splat.replace("zeroinitializer", "<i32 0, i32 1, i32 0, i32 0, i32 0, i32 0, i32 0, i32 0>")
+    made = lines(loop(f"{other}  %f = and <8 x i1> %all, %c\n  %more = and <8 x i1> %live, %f"))
+    assert "%wide.mask.all = sext <8 x i1> %all to <8 x i32>" in made
+
+
 def test_a_select_that_asks_for_a_bit():
     odd = "  %a = and <8 x {t}> %w, splat ({t} {bit})\n  %o = icmp {how} <8 x {t}> %a, zeroinitializer\n"
     use = "  %s = select <8 x i1> %o, <8 x {u}> %w1, <8 x {u}> %w2\n"
@@ -150,5 +166,9 @@ def test_only_where_a_mask_takes_a_vector():
         assert wide_masks.may_help(loop(), target) == expected
     avx2 = Target("x86_64-unknown-linux-gnu", ("avx2",), 256)
     assert not wide_masks.may_help(HEAD + "  ret void\n}\n", avx2)
+    use = "  %z = select <8 x i1> %m, <8 x float> %x, <8 x float> zeroinitializer\n"
+    mask, jump = "  %m = and <8 x i1> %outer, %outer\n", "  br label %next\n\nnext:\n"
+    assert wide_masks.may_help(HEAD + mask + jump + use + TAIL, avx2), "another block uses it"
+    assert not wide_masks.may_help(HEAD + mask + use + jump + TAIL, avx2)
     assert not wide_masks.may_help(loop(), Target("aarch64-unknown-linux-gnu", (), 128))
     assert wide_masks.widen("declare void @f()\n", 256) is None
