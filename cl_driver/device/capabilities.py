@@ -214,6 +214,8 @@ CAPABILITIES = (
         spirv=("SplitBarrierINTEL",),
         spirv_extensions=("SPV_INTEL_split_barrier",),
     ),
+    Capability("devicelib_assert", extensions=("cl_intel_devicelib_assert",)),  # spirv/assertions.py
+    Capability("global_variable_access", extensions={"cl_intel_global_variable_access": (0, 9, 0)}),
     Capability("device_attribute_query", extensions=("cl_intel_device_attribute_query",)),
     Capability("cxx_for_opencl", extensions=("cl_ext_cxx_for_opencl",)),
     Capability("required_subgroup_size", extensions=("cl_intel_required_subgroup_size",)),

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ..passes.ir.layout import size_of
 from ..spirv.enums import OpenCLStd
+from ..spirv.instruction_sets import ASSERTION
 from ..spirv.module import Instruction, Kind, Type
 from . import numbers as n
 from .core import scalar_of
@@ -80,6 +81,11 @@ def _(machine: Machine, instruction: Instruction, operands: list[Datum]) -> Datu
 @rule("printf")
 def _(machine: Machine, instruction: Instruction, operands: list[Datum]) -> Datum:
     types = [o.type for o in instruction.operands[3:]]
+    if instruction.operands[0] == ASSERTION:
+        expression = machine.memory.string(operands[0]).decode("latin-1")
+        raise InterpreterError(f"Assertion `{expression}` failed")
+    if not operands[0]:
+        return -1 & 0xFFFFFFFF
     machine.printed.append(format_printf(machine.memory, operands[0], types, operands[1:]))
     return 0
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 OPENCL = "OpenCL.std"
 
+# Never read from a module: OpenCL.std, of which printf tells of an assertion that failed (assertions.py).
+ASSERTION = "cl_driver.assertion"
+
 # How names begin of sets that may be left out without a change of meaning (SPV_KHR_non_semantic_info).
 _NON_SEMANTIC = "NonSemantic."
 

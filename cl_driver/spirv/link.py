@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from . import conversion_functions
+from . import assertions, conversion_functions
 from .enums import FunctionControl, LinkageType, Op
 from .errors import LinkError
 from .layout import size_of
@@ -59,7 +59,8 @@ def link(modules: list[Module], provided: Callable[[str], bool] | None = None) -
                 if isinstance(symbol, Variable) and symbol.type is not kept.type:
                     replacements[id(symbol)] = ConstantExpr(symbol.type, Op.Bitcast, (kept,))
             elif provided is not None and not (
-                isinstance(symbol, Function) and (conversion_functions.define(symbol) or provided(name))
+                isinstance(symbol, Function)
+                and (conversion_functions.define(symbol) or assertions.define(symbol) or provided(name))
             ):
                 what = "function" if isinstance(symbol, Function) else "variable"
                 errors.append(f"undefined {what} '{name.removeprefix(BODY)}'")

@@ -225,9 +225,9 @@ class Instruction(Value):
 
     operands: Values, Blocks, and literals (int, str) in the order of the grammar without result type and
     result id. Scope and memory-semantics operands stay Values (constants nearly always). OpPhi: value, block,
-    value, block... OpSwitch: selector, default block, literal, block... OpExtInst: set name (str, always
-    "OpenCL.std"), OpenCLStd, arguments. OpLoad/OpStore/OpCopyMemory*: memory operands are taken out into
-    `memory`.
+    value, block... OpSwitch: selector, default block, literal, block... OpExtInst: set name (str,
+    "OpenCL.std", but for what assertions.py makes), OpenCLStd, arguments. OpLoad/OpStore/OpCopyMemory*:
+    memory operands are taken out into `memory`.
     decorations: {Decoration: tuple of literals or True}, FuncParamAttr: set.
     mask: after passes/vectorize/linearise.py, a bool Value: lanes that execute it (memory, calls, traps);
     None: all.

@@ -45,7 +45,7 @@ _counter = itertools.count()
 ENTRY = ctypes.CFUNCTYPE(
     None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint64
 )
-PRINTF = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_uint32)
+PRINTF = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_uint32)
 
 
 @functools.lru_cache(maxsize=64)  # the same source for several widths
@@ -290,7 +290,7 @@ def load(code, options: CodegenOptions, printer):
     """The entry point as a callable, with what keeps it alive."""
     data = object_of(code, options)
     jit = llvm.create_lljit_compiler(_jit_machine(), use_jit_link=True, suppress_errors=False)
-    callback = PRINTF(printer)
+    callback = PRINTF(lambda *given: printer(*given) or 0)
     builder = llvm.JITLibraryBuilder().add_object_img(data).export_symbol(code.symbol)
     builder.import_symbol("cld_printf", ctypes.cast(callback, ctypes.c_void_p).value)
     libc = ctypes.CDLL(None)

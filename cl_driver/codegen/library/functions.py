@@ -144,7 +144,8 @@ class ModuleEmitter:
         return "\n".join(
             [
                 *self.constants,
-                "declare void @cld_printf(ptr, ptr, ptr, i32)",
+                "declare i32 @cld_printf(ptr, ptr, ptr, i32)",
+                "declare i32 @cld_assert_fail(ptr, ptr, ptr, i32) cold noreturn",
                 kernel,
                 *self.functions,
                 f'attributes #0 = {{ {usual} "no-builtin-strlen" "no-builtin-wcslen" }}',

@@ -1,10 +1,11 @@
 """printf (OpenCL.std 184): packs the arguments as kernel_abi.h says and calls the data plane, which
-formats.
+formats. Assertions that fail (spirv/assertions.py) come the same way.
 """
 
 from __future__ import annotations
 
 from ...spirv.enums import OpenCLStd as Std
+from ...spirv.instruction_sets import ASSERTION
 from ...spirv.module import Argument, Instruction, Kind
 from ..llvm.emitter import FunctionEmitter
 from ..llvm.errors import CodegenError
@@ -34,9 +35,10 @@ def printf(e: FunctionEmitter, i: Instruction) -> None:
     for argument, offset, tag in placed:
         e.emit_void(f"store i32 {tag}, ptr {_at(e, block, offset)}, align 8")
         _store_packed(e, argument, _at(e, block, offset + 8))
+    name = "cld_assert_fail" if i.operands[0] == ASSERTION else "cld_printf"
     buffer = e.printf_buffer()
-    e.emit_void(f"call void @cld_printf(ptr {buffer}, ptr {e.operand(text)}, ptr {block}, i32 {size})")
-    e.define(i, "0")
+    given = f"ptr {buffer}, ptr {e.operand(text)}, ptr {block}, i32 {size}"
+    e.define(i, e.emit(f"call i32 @{name}({given})"))
 
 
 def _at(e: FunctionEmitter, block: str, offset: int) -> str:

@@ -191,6 +191,7 @@ def _std_shuffle(i: Instruction, operands: list[Operand]) -> None:
 
 def _std_printf(i: Instruction, operands: list[Operand]) -> None:
     pointer(operands[0], "the format")
+    need(i.type.kind is INT and i.type.width == 32, "a result of type {!r}", i.type)
 
 
 def _std_prefetch(i: Instruction, operands: list[Operand]) -> None:

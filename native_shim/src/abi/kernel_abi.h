@@ -46,9 +46,12 @@ typedef void (*cld_kernel_fn)(const struct cld_launch *launch, const uint8_t *ar
 
 /* Symbols that kernel code may call; the code loader knows these names and no others:
  * memcpy memmove memset, the functions of code_symbols.def, and
- *   void cld_printf(void *printf_buffer, const char *format, const uint8_t *args, uint32_t args_size);
+ *   int32_t cld_printf(void *printf_buffer, const char *format, const uint8_t *args, uint32_t args_size);
+ *   int32_t cld_assert_fail(void *printf_buffer, const char *expression, const uint8_t *args,
+ *                           uint32_t args_size);
  * args: each argument in order of the call, at the next multiple of 8 bytes: one tag word
  * (uint32 element size in bytes | uint32 element count << 8 | kind << 16; kind 0 integer, 1 float, 2 pointer
- * or string), 4 bytes of padding, then the elements, tightly packed (a 3-vector has 3). */
+ * or string), 4 bytes of padding, then the elements, tightly packed (a 3-vector has 3). Those of
+ * cld_assert_fail, which does not return: file, line, function, global id (3), local id (3). */
 
 #endif

@@ -1,6 +1,6 @@
-/* printf of kernels (OpenCL C specification, 6.15.14): formatted as it is called, kept per launch, written
- * when the command ends. Nothing here trusts the format to match the arguments: values are read by the tags
- * that the compiler wrote, and never behind args_size. */
+/* printf of kernels (OpenCL C specification, 6.15.14), and their assertions: formatted as it is called, kept
+ * per launch, written when the command ends. Nothing here trusts the format to match the arguments: values
+ * are read by the tags that the compiler wrote, and never behind args_size. */
 #define _GNU_SOURCE
 #include "loader/printf.h"
 
@@ -71,7 +71,7 @@ static char *room(struct text *text, size_t size) {
 }
 
 static void append(struct text *text, const char *bytes, size_t size) {
-    char *to = room(text, size);
+    char *to = size ? room(text, size) : NULL;
     if (!to)
         return;
     memcpy(to, bytes, size);
@@ -342,21 +342,46 @@ void cld_printf_end(struct cld_printf *output) {
     free(output);
 }
 
-void cld_printf(void *printf_buffer, const char *format, const uint8_t *args, uint32_t args_size) {
-    struct cld_printf *output = printf_buffer;
+static struct text formatted(const char *format, const uint8_t *args, uint32_t args_size) {
     struct reader reader = {args, args + args_size};
     struct text text = {NULL, 0, 0};
-    if (!output || !format)
-        return;
     pthread_once(&locale_once, make_locale);
     locale_t old = c_locale ? uselocale(c_locale) : (locale_t)0;
     print(&text, format, &reader);
     if (old)
         uselocale(old);
+    return text;
+}
+
+int32_t cld_printf(void *printf_buffer, const char *format, const uint8_t *args, uint32_t args_size) {
+    struct cld_printf *output = printf_buffer;
+    if (!output || !format)
+        return -1;
+    struct text text = formatted(format, args, args_size);
     pthread_mutex_lock(&output->lock);
     append(&output->text, text.data, text.size);
     if (output->text.size >= WRITE_AT)
         write_out(&output->text);
     pthread_mutex_unlock(&output->lock);
     free(text.data);
+    return 0;
+}
+
+int32_t cld_assert_fail(void *printf_buffer, const char *expression, const uint8_t *args,
+                        uint32_t args_size) {
+    static pthread_mutex_t first = PTHREAD_MUTEX_INITIALIZER;
+    struct cld_printf *output = printf_buffer;
+    struct text text =
+        formatted("%s:%d: %s: global id: [%lu,%lu,%lu], local id: [%lu,%lu,%lu] ", args, args_size);
+    pthread_mutex_lock(&first); /* for ever: one message, then the process ends */
+    if (output) {
+        pthread_mutex_lock(&output->lock);
+        write_out(&output->text);
+        pthread_mutex_unlock(&output->lock);
+    }
+    fflush(stdout);
+    fprintf(stderr, "%.*sAssertion `%s` failed.\n", (int)text.size, text.data ? text.data : "",
+            expression ? expression : "(null)");
+    fflush(stderr);
+    abort();
 }

@@ -1,4 +1,4 @@
-/* printf of kernels. */
+/* printf of kernels, and their assertions. */
 #ifndef CLD_PRINTF_H
 #define CLD_PRINTF_H
 
@@ -12,7 +12,10 @@ struct cld_printf *cld_printf_new(void);
 /* Writes it to the host's stdout and frees it. NULL is ignored. */
 void cld_printf_end(struct cld_printf *output);
 
-/* What kernels call; see abi/kernel_abi.h for args. */
-void cld_printf(void *printf_buffer, const char *format, const uint8_t *args, uint32_t args_size);
+/* What kernels call; see abi/kernel_abi.h for args. 0; -1 where there is no format. */
+int32_t cld_printf(void *printf_buffer, const char *format, const uint8_t *args, uint32_t args_size);
+
+/* Writes what the launch has printed to stdout, the message to stderr, and ends the process by abort(). */
+int32_t cld_assert_fail(void *printf_buffer, const char *expression, const uint8_t *args, uint32_t args_size);
 
 #endif

@@ -51,6 +51,16 @@ def test_the_result(session):
     assert session.compute('kernel void k(global int *out) { *out = printf(""); }', 1, np.int32, 1) == [0]
 
 
+def test_null_pointers(session, capfd):
+    """Of a string it is told; with a format nothing is printed, and the result of each lane says so."""
+    source = """kernel void k(global int *out, constant char *none) {
+        int i = get_global_id(0); out[i] = printf(i % 3 ? "<%s>" : none, none); }"""
+    results = session.compute(source, 30, np.int32, 30, np.uint64(0))
+    session.finish()
+    assert list(results) == [0 if i % 3 else -1 for i in range(30)]
+    assert capfd.readouterr().out == "<(null)>" * 20
+
+
 def test_lines_of_work_items_are_whole(session, capfd):
     """Every work-item's call is printed once, and in one piece, in any order."""
     source = """kernel void k(void) {

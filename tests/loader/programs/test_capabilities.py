@@ -298,6 +298,8 @@ ELSEWHERE = {
     "unstructured_loop_controls": "test_spirv_hints.py",
     "cache_controls": "test_spirv_hints.py",
     "global_variable_host_access": "test_spirv_hints.py",
+    "global_variable_access": "test_program_symbols.py",
+    "devicelib_assert": "test_assertions.py",
     "debug_module": "test_spirv_hints.py",
     "kernel_attributes": "test_spirv_hints.py",
     "relaxed_printf": "c/programs.c",

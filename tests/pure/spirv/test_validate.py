@@ -107,6 +107,7 @@ def test_accepted(body):
         ("%x = OpExtInst %i32 %std s_max %f1 %f1", "s_max"),
         ("%x = OpExtInst %v4i32 %std vloadn %l3 %p 3", "vloadn: vector"),
         ("%x = OpExtInst %i32 %std printf %c1", "the format|the pointer has|int32"),
+        ("%x = OpExtInst %f32 %std printf %p", "a result of type float32"),
         ("%x = OpGroupFAdd %i32 %c2 Reduce %c1", "OpGroupFAdd"),
         ("%x = OpDPdx %f32 %f1", "needs the capability Shader"),
     ],

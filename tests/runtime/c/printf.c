@@ -154,6 +154,18 @@ static void damage(void) {
     put_int(1), args_size = 8, expect("%d", "");
     put_long(1), expect("%n", "");
     put_int(3), expect("%ld", "3");
+    put_pointer(NULL), expect("%s|", "(null)|");
+    put_pointer(NULL), expect("%8.3s|", "     (nu|");
+    put_long(0), expect("%s|", "|");
+}
+
+/* No format is no text; the result says so. */
+static void results(void) {
+    struct cld_printf *output = cld_printf_new();
+    CHECK_IS(cld_printf(output, "", args, 0), 0);
+    CHECK_IS(cld_printf(output, NULL, args, 0), -1);
+    CHECK_IS(cld_printf(NULL, "", args, 0), -1);
+    cld_printf_end(output);
 }
 
 static void wide(void) {
@@ -211,6 +223,7 @@ int main(void) {
     floats();
     vectors();
     damage();
+    results();
     wide();
     launches();
 }

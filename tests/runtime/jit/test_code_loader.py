@@ -22,7 +22,7 @@ EVERYTHING = f"""
 @pointers = internal constant [2 x ptr] [ptr @text, ptr @table]
 @counter = internal global i64 7
 @zeros = internal global [100 x i64] zeroinitializer
-declare void @cld_printf(ptr, ptr, ptr, i32)
+declare i32 @cld_printf(ptr, ptr, ptr, i32)
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 define void @kernel{SIGNATURE} {{
   %out = load ptr, ptr %args
@@ -31,7 +31,7 @@ define void @kernel{SIGNATURE} {{
   store i32 %value, ptr %out
   %copy = getelementptr i8, ptr %out, i64 4
   call void @llvm.memcpy.p0.p0.i64(ptr %copy, ptr %out, i64 %last, i1 false)
-  call void @cld_printf(ptr null, ptr @text, ptr %out, i32 77)
+  call i32 @cld_printf(ptr null, ptr @text, ptr %out, i32 77)
   %slot = getelementptr ptr, ptr @pointers, i64 0
   %pointer = load volatile ptr, ptr %slot
   %character = load i8, ptr %pointer
@@ -143,8 +143,8 @@ def test_an_absent_symbol_is_none():
 def test_a_call_of_an_unknown_function_is_refused_twice():
     with pytest.raises(CompileError, match="getenv"):
         compile_kernel("  call i32 @getenv(ptr null)", before="declare i32 @getenv(ptr)")
-    data = compile_kernel("  call void @cld_printf(ptr null, ptr null, ptr null, i32 0)",
-                          before="declare void @cld_printf(ptr, ptr, ptr, i32)")  # fmt: skip
+    data = compile_kernel("  call i32 @cld_printf(ptr null, ptr null, ptr null, i32 0)",
+                          before="declare i32 @cld_printf(ptr, ptr, ptr, i32)")  # fmt: skip
     with pytest.raises(LoadError, match="'cld_prinXf' is not a function that kernels may call"):
         Code(data.replace(b"cld_printf", b"cld_prinXf"))
 

@@ -17,8 +17,8 @@ from tests.runtime.code_loader import Code
 path = f"/tmp/perf-{{os.getpid()}}.map"
 if os.path.exists(path):
     os.unlink(path)  # of a process that had this number before
-data = compile_kernel("  notail call void @cld_printf(ptr null, ptr null, ptr null, i32 5)",
-                      before="declare void @cld_printf(ptr, ptr, ptr, i32)")
+data = compile_kernel("  notail call i32 @cld_printf(ptr null, ptr null, ptr null, i32 5)",
+                      before="declare i32 @cld_printf(ptr, ptr, ptr, i32)")
 first = Code(data)
 code = Code(data)
 first.unload()

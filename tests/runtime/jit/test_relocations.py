@@ -106,13 +106,13 @@ TABLE = """
 @table = internal constant [4 x i64] [i64 11, i64 22, i64 33, i64 44]
 @counter = internal global i64 7
 @address = internal constant ptr @counter
-declare void @cld_printf(ptr, ptr, ptr, i32)
+declare i32 @cld_printf(ptr, ptr, ptr, i32)
 define void @kernel(ptr %launch, ptr %args, ptr %thread, i64 %first, i64 %last) nounwind {
   %entry = getelementptr i64, ptr @table, i64 %first
   %value = load i64, ptr %entry
   store volatile i64 %value, ptr @counter
   %p = load volatile ptr, ptr @address
-  notail call void @cld_printf(ptr %p, ptr null, ptr %args, i32 77)
+  notail call i32 @cld_printf(ptr %p, ptr null, ptr %args, i32 77)
   ret void
 }
 """

@@ -7,11 +7,19 @@
 
 uint32_t printf_bytes; /* of the last cld_printf */
 
-void cld_printf(void *printf_buffer, const char *format, const uint8_t *args, uint32_t args_size);
+int32_t cld_printf(void *printf_buffer, const char *format, const uint8_t *args, uint32_t args_size);
+int32_t cld_assert_fail(void *printf_buffer, const char *expression, const uint8_t *args, uint32_t args_size);
 
-void cld_printf(void *printf_buffer, const char *format, const uint8_t *args, uint32_t args_size) {
+int32_t cld_printf(void *printf_buffer, const char *format, const uint8_t *args, uint32_t args_size) {
     (void)printf_buffer, (void)format, (void)args;
     printf_bytes = args_size;
+    return 0;
+}
+
+int32_t cld_assert_fail(void *printf_buffer, const char *expression, const uint8_t *args,
+                        uint32_t args_size) {
+    (void)printf_buffer, (void)expression, (void)args, (void)args_size;
+    abort();
 }
 
 /* Any name that begins with "known" lies far away. */

@@ -10,8 +10,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "loader/load.h"
 #include "abi/kernel_abi.h"
+#include "loader/load.h"
 
 enum { PAGE = 4096, MOST_REGIONS = 64 };
 
@@ -44,12 +44,19 @@ static void *bytes(uint64_t size) {
     return memory;
 }
 
-void cld_printf(void *printf_buffer, const char *format, const uint8_t *args, uint32_t args_size) {
+int32_t cld_printf(void *printf_buffer, const char *format, const uint8_t *args, uint32_t args_size) {
     (void)printf_buffer;
     put_number((uint64_t)args_size + 1);
     put_number(strlen(format));
     put(format, strlen(format));
     put(args, args_size);
+    return 0;
+}
+
+int32_t cld_assert_fail(void *printf_buffer, const char *expression, const uint8_t *args,
+                        uint32_t args_size) {
+    (void)printf_buffer, (void)expression, (void)args, (void)args_size;
+    abort();
 }
 
 /* Regions have pages of their own. */
