@@ -12,7 +12,7 @@ from .instruction_sets import ASSERTION
 from .module import Argument, Block, Function, Instruction, Kind, Type
 
 NAME = "__devicelib_assert_fail"
-# expression, file, line, function; global and local id. None: a generic pointer to char.
+# expression, file, line, function; global and local id. None: a generic pointer to chars.
 _PARAMETERS = (None, None, 32, None, *(64,) * 6)
 
 
@@ -41,4 +41,7 @@ def _is(type_: Type, width: int | None) -> bool:
         return type_.kind is Kind.INT and type_.width == width
     if type_.kind is not Kind.POINTER or type_.storage != StorageClass.Generic:
         return False
-    return type_.element is None or (type_.element.kind is Kind.INT and type_.element.width == 8)
+    pointee = type_.element
+    while pointee is not None and pointee.kind is Kind.ARRAY:  # as DPC++ writes pointers to literals
+        pointee = pointee.element
+    return pointee is None or (pointee.kind is Kind.INT and pointee.width == 8)

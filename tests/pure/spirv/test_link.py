@@ -129,3 +129,53 @@ def test_types_must_fit():
     )
     with pytest.raises(LinkError, match="'x' has different types"):
         linked(assemble(CALLER), assemble(text.replace("CrossWorkgroup %c1", "CrossWorkgroup")))
+
+
+ASSERTING = (
+    PREAMBLE
+    + """
+OpCapability GenericPointer
+OpEntryPoint Kernel %k "k"
+OpDecorate %f LinkageAttributes "__devicelib_assert_fail" Import
+"""
+    + TYPES
+    + """
+%n = OpConstant %i32 9
+%text = OpTypeArray %i8 %n
+%gtext = OpTypePointer Generic %TEXT
+%nowhere = OpConstantNull %gtext
+%fn_fail = OpTypeFunction %void %gtext %gtext %i32 %gtext %i64 %i64 %i64 %i64 %i64 %i64
+%f = OpFunction %void None %fn_fail
+%f0 = OpFunctionParameter %gtext
+%f1 = OpFunctionParameter %gtext
+%f2 = OpFunctionParameter %i32
+%f3 = OpFunctionParameter %gtext
+%f4 = OpFunctionParameter %i64
+%f5 = OpFunctionParameter %i64
+%f6 = OpFunctionParameter %i64
+%f7 = OpFunctionParameter %i64
+%f8 = OpFunctionParameter %i64
+%f9 = OpFunctionParameter %i64
+OpFunctionEnd
+%k = OpFunction %void None %fn_gi32
+%p = OpFunctionParameter %gi32
+%l = OpLabel
+%zero = OpUConvert %i64 %c0
+%v = OpFunctionCall %void %f %nowhere %nowhere %c1 %nowhere %zero %zero %zero %zero %zero %zero
+OpReturn
+OpFunctionEnd
+"""
+)
+
+
+@pytest.mark.parametrize("text", ["text", "i8"])
+def test_assertions_have_a_body(text):
+    """Of pointers to characters, or to arrays of such as DPC++ writes them."""
+    module = linked(assemble(ASSERTING.replace("%TEXT", f"%{text}")), provided=lambda name: False)
+    (f,) = (f for f in module.functions if len(f.arguments) == 10)
+    assert [i.op for i in f.blocks[0].instructions] == [Op.ExtInst, Op.Return]
+
+
+def test_assertions_of_other_types_have_none():
+    with pytest.raises(LinkError, match="__devicelib_assert_fail"):
+        linked(assemble(ASSERTING.replace("%TEXT", "%i32")), provided=lambda name: False)
