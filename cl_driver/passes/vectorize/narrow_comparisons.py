@@ -113,7 +113,7 @@ class _Narrower:
 
     def summand(self, value: Value, added: list[tuple[Op, Value]]) -> Value | None:
         """The x of sext(x) + u + ...; added: what is the same in all lanes. Not an id, which is compared once
-        for all lanes (guard_versioning.py)."""
+        for all lanes where guards have versions."""
         while isinstance(value, Instruction) and len(added) < _DEPTH:
             if value.op is Op.SConvert:
                 x = value.operands[0]

@@ -152,8 +152,8 @@ def scene_interrupt(host, times):
     signal.signal(signal.SIGINT, signal.default_int_handler)  # whatever started the tests may ignore it
     for i in range(times):
         timer = threading.Timer(0.02 * (i + 1), os.kill, (os.getpid(), signal.SIGINT))
-        timer.start()
         try:
+            timer.start()
             for number in range(1000):
                 host.build(1000 * i + number)
         except KeyboardInterrupt:

@@ -265,13 +265,6 @@ def test_modules_that_are_wrong(body, rule):
         validate.validate(reader.read(source(4, body, types)))
 
 
-@pytest.mark.parametrize(
-    ("capabilities", "rule"),
-    [
-        ("", "OpTypeVector: components of type pointer"),
-        ("OpCapability MaskedGatherScatterINTEL", "SPV_INTEL_masked_gather_scatter"),
-    ],
-)
-def test_the_capability_is_needed(capabilities, rule):
-    with pytest.raises(SpirvError, match=rule):
-        validate.validate(reader.read(source(4, GATHER, capabilities=capabilities)))
+def test_the_capability_is_needed():
+    with pytest.raises(SpirvError, match="OpTypeVector: components of type pointer"):
+        validate.validate(reader.read(source(4, GATHER, capabilities="")))

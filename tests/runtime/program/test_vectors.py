@@ -296,8 +296,6 @@ OpFunctionEnd
          "OpIAdd: "),
         ({"body": "%r = OpVectorShuffle %v %x %y 0 1"}, "OpVectorShuffle: "),
         ({"body": "%c = OpCompositeExtract %i32 %x 20\n%r = OpCopyObject %v %x"}, "OpCompositeExtract: "),
-        ({"capabilities": "OpCapability LongVectorEXT"}, "SPV_EXT_long_vector"),
-        ({"capabilities": "OpCapability VectorAnyINTEL"}, "SPV_INTEL_vector_compute"),
         ({"capabilities": 'OpCapability VectorComputeINTEL\nOpExtension "SPV_INTEL_vector_compute"', "n": 17},
          "17 components"),
     ],
