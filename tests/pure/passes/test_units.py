@@ -16,9 +16,9 @@ from cl_driver.passes.ir.ops import PassOp
 from cl_driver.passes.ir.plan import PlanError
 from cl_driver.passes.ir.verify import VerifyError, find_problem, verify
 from cl_driver.passes.lower.inline import inline
+from cl_driver.passes.scalar.copies import _alignment_at
 from cl_driver.passes.scalar.reducible import make_reducible
 from cl_driver.passes.scalar.simplify import simplify
-from cl_driver.passes.scalar.copies import _alignment_at
 from cl_driver.spirv.enums import BuiltIn, Op, StorageClass
 from cl_driver.spirv.module import Block, Function, Instruction
 from cl_driver.spirv.reading.reader import read
