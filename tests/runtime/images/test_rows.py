@@ -112,7 +112,7 @@ def choice(kernel: str, order: str, type_: str):
 @pytest.mark.parametrize("order, type_", FORMATS[:3])
 def test_rows_that_read_what_others_read_are_taken_together(order, type_):
     chosen = choice("blur", order, type_)
-    assert chosen.parts >= 4 and chosen.part_axis == 1
+    assert chosen.parts > 1 and chosen.part_axis == 1
 
 
 def test_rows_that_have_nothing_in_common_are_not():
