@@ -57,10 +57,11 @@ def _is_any_passed_on(text: str) -> bool:
     made: dict[str, int] = {}
     block = 0
     for line in text.splitlines():
-        if LABEL.match(line):
-            block += 1
-        elif line.startswith("define"):
-            made.clear()
+        if not line.startswith(" "):
+            if line.startswith("define"):
+                made.clear()
+            elif LABEL.match(line):
+                block += 1
         elif " x i1> " in line:
             if found := _MASK.match(line):
                 made[found[1]] = block

@@ -12,7 +12,6 @@ from ...spirv.enums import BuiltIn, Op
 from ...spirv.module import Block, Constant, Function, Instruction, Operand, Value, Variable
 from ...spirv.types import TypeTable
 from ..ir.instructions import (
-    PURE,
     append,
     int_value,
     is_constant_int,
@@ -22,8 +21,7 @@ from ..ir.instructions import (
     replace_successor,
 )
 from ..ir.ops import PassOp
-from ..ir.plan import Slot
-from .row_early_exit import DEPTH, GREATER, LESS, OF_GROUP, OPPOSITE
+from .row_early_exit import DEPTH, GREATER, LESS, OPPOSITE, is_of_group
 
 _MOST_ITEMS = 1 << 16  # no row has more (device/limits.py)
 _IDS = (BuiltIn.GlobalInvocationId, BuiltIn.LocalInvocationId)
@@ -158,21 +156,14 @@ def _component(value: Instruction) -> int | None:
     return value.operands[1] if isinstance(variable, Variable) and variable.builtin in _IDS else None
 
 
-def _is_of_row(value: Value, depth: int = DEPTH) -> bool:
+def _is_of_row(value: Value) -> bool:
     """Whether a value is the same for all work-items of a row, whatever they have done in the region."""
-    if not isinstance(value, Instruction):
-        return True
-    if not depth or value.op is Op.Phi:
-        return False
-    if value.op is Op.CompositeExtract and _component(value) in (1, 2):
-        return True
-    if value.op is PassOp.SlotLoad:
-        slot: Slot = value.operands[0]
-        return slot.uniform
-    if value.op is Op.Load:
-        variable = value.operands[0]
-        return isinstance(variable, Variable) and variable.builtin in OF_GROUP
-    return value.op in PURE and all(_is_of_row(o, depth - 1) for o in value.operands if isinstance(o, Value))
+    return is_of_group(value, is_known=_is_place_of_row)
+
+
+def _is_place_of_row(i: Instruction) -> bool:
+    """Whether it is an id along dimension 1 or 2."""
+    return i.op is Op.CompositeExtract and _component(i) in (1, 2)
 
 
 def _wraps(block: Block, counters: dict[Instruction, None], types: TypeTable) -> Value:

@@ -16,13 +16,14 @@ from ..ir.plan import Slot
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import TypeGuard
 
 LESS = frozenset((Op.SLessThan, Op.SLessThanEqual, Op.ULessThan, Op.ULessThanEqual))
 GREATER = frozenset((Op.SGreaterThan, Op.SGreaterThanEqual, Op.UGreaterThan, Op.UGreaterThanEqual))
 OPPOSITE = dict.fromkeys(LESS, Op.SGreaterThanEqual) | dict.fromkeys(GREATER, Op.SLessThanEqual)
 OPPOSITE[Op.INotEqual] = Op.IEqual
-OF_GROUP = frozenset((
+_OF_GROUP = frozenset((
     BuiltIn.WorkgroupId, BuiltIn.WorkgroupSize, BuiltIn.EnqueuedWorkgroupSize, BuiltIn.NumWorkgroups,
     BuiltIn.GlobalSize, BuiltIn.GlobalOffset, PassBuiltIn.GroupOrigin, BuiltIn.WorkDim,
 ))  # fmt: skip
@@ -64,7 +65,7 @@ def _without_lanes(function: Function) -> dict[Block, list[Block]]:
         successors = block.successors()
         if _row_test(block):
             successors = terminator.operands[2:3]
-        elif len(successors) > 1 and not _is_of_group(terminator.operands[0]):
+        elif len(successors) > 1 and not is_of_group(terminator.operands[0]):
             return {}
         for successor in successors:
             if successor not in reached:
@@ -122,7 +123,7 @@ def _is_prefix(mask: Value, depth: int = DEPTH) -> TypeGuard[Instruction]:
     if op is PassOp.EntryMask:
         return True
     if op is Op.LogicalAnd or op is Op.LogicalOr:
-        return all(_is_prefix(o, depth - 1) or _is_of_group(o) for o in operands)
+        return all(_is_prefix(o, depth - 1) or is_of_group(o) for o in operands)
     if op is Op.LogicalNot and isinstance(operands[0], Instruction):
         opposite = OPPOSITE.get(operands[0].op)
         if opposite is None:
@@ -136,7 +137,7 @@ def _is_prefix(mask: Value, depth: int = DEPTH) -> TypeGuard[Instruction]:
         )
     elif op not in LESS:
         return False
-    return _is_position(operands[0]) and _is_of_group(operands[1])
+    return _is_position(operands[0]) and is_of_group(operands[1])
 
 
 def _is_position(value: Value, depth: int = DEPTH) -> bool:
@@ -175,9 +176,12 @@ def _is_position(value: Value, depth: int = DEPTH) -> bool:
     return False
 
 
-def _is_of_group(value: Value, depth: int = DEPTH) -> bool:
-    """Whether a value is the same for all work-items of a group, whatever they have done in the region."""
-    if not isinstance(value, Instruction):
+def is_of_group(
+    value: Value, depth: int = DEPTH, is_known: Callable[[Instruction], bool] | None = None
+) -> bool:
+    """Whether a value is the same for all work-items of a group, whatever they have done in the region.
+    is_known: tells what else counts as the same."""
+    if not isinstance(value, Instruction) or (is_known is not None and is_known(value)):
         return True
     if not depth or value.op is Op.Phi:
         return False
@@ -189,8 +193,8 @@ def _is_of_group(value: Value, depth: int = DEPTH) -> bool:
         return (
             isinstance(variable, Variable)
             and variable.type.storage is StorageClass.Input
-            and variable.builtin in OF_GROUP
+            and variable.builtin in _OF_GROUP
         )
     if value.op not in PURE or value.op in (PassOp.AnyLane, PassOp.EntryMask, PassOp.PrivatePointer):
         return False
-    return all(_is_of_group(o, depth - 1) for o in value.operands if isinstance(o, Value))
+    return all(is_of_group(o, depth - 1, is_known) for o in value.operands if isinstance(o, Value))

@@ -51,6 +51,18 @@ STAY = frozenset((
 # Asynchronous copies, all, any, broadcasts, reductions and scans of work-groups and sub-groups.
 GROUP_OPERATIONS = frozenset(op for op in Op if 259 <= op <= 271 or 6401 <= op <= 6408)
 
+# A comparison of the same integers in the other order, and one that is true where the first is false.
+SWAPPED = {
+    Op.SLessThan: Op.SGreaterThan, Op.SLessThanEqual: Op.SGreaterThanEqual, Op.ULessThan: Op.UGreaterThan,
+    Op.ULessThanEqual: Op.UGreaterThanEqual,
+}  # fmt: skip
+SWAPPED |= {b: a for a, b in SWAPPED.items()} | {op: op for op in (Op.IEqual, Op.INotEqual)}
+NEGATED = {
+    Op.SLessThan: Op.SGreaterThanEqual, Op.SLessThanEqual: Op.SGreaterThan,
+    Op.ULessThan: Op.UGreaterThanEqual, Op.ULessThanEqual: Op.UGreaterThan,
+}  # fmt: skip
+NEGATED |= {b: a for a, b in NEGATED.items()}
+
 ADDRESS = frozenset((Op.AccessChain, Op.InBoundsAccessChain, Op.PtrAccessChain, Op.InBoundsPtrAccessChain))
 
 # OpenCL.std instructions that write through a pointer, print, or hint.

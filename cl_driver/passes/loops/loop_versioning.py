@@ -19,7 +19,9 @@ from ...spirv.types import TypeTable
 from ..analysis.shape import analyse_shapes
 from ..ir.dominance import Loop, LoopNest, dominators
 from ..ir.instructions import (
+    NEGATED,
     PURE,
+    SWAPPED,
     Copies,
     append,
     clone_instruction,
@@ -39,15 +41,6 @@ from ..scalar.simplify import simplify
 _STAY = frozenset((Op.Phi, Op.UDiv, Op.SDiv, Op.UMod, Op.SRem, Op.SMod))
 
 _LESS = frozenset((Op.SLessThan, Op.SLessThanEqual, Op.ULessThan, Op.ULessThanEqual))
-_OPPOSITE = {
-    Op.SGreaterThan: Op.SLessThanEqual, Op.SGreaterThanEqual: Op.SLessThan,
-    Op.UGreaterThan: Op.ULessThanEqual, Op.UGreaterThanEqual: Op.ULessThan,
-}  # fmt: skip
-_OPPOSITE |= {b: a for a, b in _OPPOSITE.items()}
-_SWAPPED = {
-    Op.SGreaterThan: Op.SLessThan, Op.SGreaterThanEqual: Op.SLessThanEqual, Op.UGreaterThan: Op.ULessThan,
-    Op.UGreaterThanEqual: Op.ULessThanEqual,
-}  # fmt: skip
 _SIGNED = frozenset((Op.SLessThan, Op.SLessThanEqual))
 
 
@@ -158,14 +151,14 @@ class _Split:
         condition, if_true, if_false = terminator.operands[:3]
         if not isinstance(condition, Instruction) or if_true is if_false:
             return None
-        op = condition.op if if_true is stay else _OPPOSITE.get(condition.op)
+        op = condition.op if if_true is stay else NEGATED.get(condition.op)
         if op is None or len(condition.operands) != 2:
             return None
         a: Value
         b: Value
         a, b = condition.operands
-        if op in _SWAPPED:
-            op, a, b = _SWAPPED[op], b, a
+        if op in SWAPPED and op not in _LESS:
+            op, a, b = SWAPPED[op], b, a
         if op not in _LESS or a.type.kind is not Kind.INT or not self.shapes.is_common(b):
             return None
         return op, a, b

@@ -135,8 +135,6 @@ class _Splitting(Pieces):
                 for piece, place in zip(self.known(value), self.places(i, value.type), strict=True):
                     self.store(store, piece, *place)
 
-    # Types and values.
-
     # Instructions.
 
     def lower_block(self, block: Block, made: list[Block]) -> None:

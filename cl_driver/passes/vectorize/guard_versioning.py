@@ -15,7 +15,9 @@ from ...spirv.module import Block, Constant, Function, Instruction, Kind, Operan
 from ...spirv.types import TypeTable
 from ..ir.fold import Folder, signed_value
 from ..ir.instructions import (  # fmt: skip
+    NEGATED,
     PURE,
+    SWAPPED,
     Copies,
     append,
     clone_instruction,
@@ -43,16 +45,6 @@ _DEPTH = 16  # of expressions that are looked at
 _LESS = frozenset((Op.SLessThan, Op.SLessThanEqual, Op.ULessThan, Op.ULessThanEqual))
 _GREATER = frozenset((Op.SGreaterThan, Op.SGreaterThanEqual, Op.UGreaterThan, Op.UGreaterThanEqual))
 _EQUAL = frozenset((Op.IEqual, Op.INotEqual))
-_SWAPPED = {
-    Op.SLessThan: Op.SGreaterThan, Op.SLessThanEqual: Op.SGreaterThanEqual, Op.ULessThan: Op.UGreaterThan,
-    Op.ULessThanEqual: Op.UGreaterThanEqual,
-}  # fmt: skip
-_SWAPPED |= {b: a for a, b in _SWAPPED.items()} | {op: op for op in _EQUAL}
-_NEGATED = {
-    Op.SLessThan: Op.SGreaterThanEqual, Op.SLessThanEqual: Op.SGreaterThan,
-    Op.ULessThan: Op.UGreaterThanEqual, Op.ULessThanEqual: Op.UGreaterThan,
-}  # fmt: skip
-_NEGATED |= {b: a for a, b in _NEGATED.items()}
 _SIGNED = frozenset((Op.SLessThan, Op.SLessThanEqual, Op.SGreaterThan, Op.SGreaterThanEqual))
 _LOGIC = frozenset(
     (Op.LogicalAnd, Op.LogicalOr, Op.LogicalNot, Op.Select, Op.LogicalEqual, Op.LogicalNotEqual)
@@ -107,7 +99,7 @@ def _leaves(function: Function) -> dict[Instruction, None]:
         i: None
         for block in function.blocks
         for i in block.instructions
-        if i in seen and i.op in _SWAPPED and i.operands[0].type.kind is Kind.INT
+        if i in seen and i.op in SWAPPED and i.operands[0].type.kind is Kind.INT
     }
 
 
@@ -129,7 +121,7 @@ class _Bounds:
         """How a comparison mostly goes; None if that cannot be known."""
         op, (a, b) = leaf.op, leaf.operands
         if not self.is_common(b) or (self.is_common(a) and _is_of_id(b)):
-            op, a, b = _SWAPPED[op], b, a
+            op, a, b = SWAPPED[op], b, a
         if not self.is_common(b):
             return None
         value, added = _sum(a)
@@ -141,7 +133,7 @@ class _Bounds:
         else:
             is_low = is_constant_int(b) and signed_value(b) < _SMALL
             guess = is_low == (op in _GREATER)
-            relation = op if guess else _NEGATED[op]
+            relation = op if guess else NEGATED[op]
         key = relation, value, b
         low, high = self.ranges.get(key, (added, added))
         self.ranges[key] = min(low, added), max(high, added + (self.width - 1) * step)

@@ -17,7 +17,7 @@ from ...spirv.enums import OpenCLStd as Std
 from ...spirv.module import Block, Constant, Function, Instruction, Value
 from ...spirv.types import TypeTable
 from ..ir.fold import signed_value
-from ..ir.instructions import append
+from ..ir.instructions import SWAPPED, append
 from ..ir.shapes import UNIFORM, VARYING, ShapeInfo
 
 _LEAST, _MOST = -(1 << 31), (1 << 31) - 1
@@ -28,10 +28,6 @@ _ORDERS = {
     Op.SGreaterThanEqual: (False, -1),
 }  # fmt: skip
 _EQUALITY = frozenset((Op.IEqual, Op.INotEqual))
-_MIRRORED = {
-    Op.SLessThanEqual: Op.SGreaterThanEqual, Op.SLessThan: Op.SGreaterThan, Op.SGreaterThan: Op.SLessThan,
-    Op.SGreaterThanEqual: Op.SLessThanEqual,
-}  # fmt: skip
 
 # Sums that are no further from 0 than _FAR do not wrap. A loop that counts by no more than _SLOW would take a
 # year to count to _COUNTED.
@@ -69,7 +65,7 @@ class _Narrower:
         a, b = i.operands
         op = i.op
         if self.shapes.stride(b) != UNIFORM:
-            a, b, op = b, a, _MIRRORED.get(op, op)
+            a, b, op = b, a, SWAPPED[op]
         if self.shapes.stride(b) != UNIFORM:
             return False
         added: list[tuple[Op, Value]] = []
