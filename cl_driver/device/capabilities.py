@@ -388,7 +388,14 @@ CAPABILITIES = (
         extensions={
             "cl_khr_external_semaphore": (1, 0, 1),
             "cl_khr_external_semaphore_opaque_fd": (1, 0, 0),
-            "cl_khr_semaphore": (1, 0, 0),
+            "cl_khr_semaphore": (1, 0, 1),
+        },
+    ),
+    Capability(
+        "external_memory",
+        extensions={
+            "cl_khr_external_memory": (1, 0, 1),
+            "cl_khr_external_memory_opaque_fd": (1, 0, 0),
         },
     ),
     Capability("device_uuid", extensions=("cl_khr_device_uuid",)),

@@ -1,4 +1,4 @@
-/* cl_khr_semaphore 1.0.0 and cl_khr_external_semaphore 1.0.1: what headers of 2023 lack. */
+/* cl_khr_semaphore 1.0.1 and cl_khr_external_semaphore 1.0.1: what headers of 2023 lack. */
 #ifndef CLD_SEMAPHORE_KHR_H
 #define CLD_SEMAPHORE_KHR_H
 

@@ -12,20 +12,11 @@ static cl_int check_semaphores(const struct cld_queue *queue, cl_uint count, con
     for (cl_uint i = 0; i < count; i++) {
         const struct cld_semaphore *semaphore = cld_object_check(list[i], CLD_SEMAPHORE);
         CLD_REQUIRE(semaphore, CL_INVALID_SEMAPHORE_KHR, "not a semaphore");
-        CLD_REQUIRE(semaphore->context == queue->context, CL_INVALID_CONTEXT,
-                    "the queue and a semaphore are of different contexts");
         CLD_REQUIRE(semaphore->device == queue->device, CL_INVALID_COMMAND_QUEUE,
                     "a semaphore of another device than the queue's");
+        CLD_REQUIRE(semaphore->context == queue->context, CL_INVALID_CONTEXT,
+                    "the queue and a semaphore are of different contexts");
     }
-    return CL_SUCCESS;
-}
-
-/* "CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST if the execution status of any of the events in
- * event_wait_list is a negative integer value." Those that fail later make the command fail. */
-static cl_int check_events(struct cld_wait wait) {
-    for (cl_uint i = 0; i < wait.count; i++)
-        CLD_REQUIRE(cld_event_status((struct cld_event *)(void *)wait.list[i]) >= 0,
-                    CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST, "an event of the wait list has failed");
     return CL_SUCCESS;
 }
 
@@ -36,7 +27,7 @@ static cl_int enqueue(cl_command_queue command_queue, cl_command_type type,
     CLD_TRY(cld_check_queue(command_queue, wait, &queue));
     CLD_TRY(check_semaphores(queue, count, list));
     CLD_TRY(cld_check_wait(queue, wait));
-    CLD_TRY(check_events(wait));
+    CLD_TRY(cld_check_wait_status(wait));
     struct cld_event *command = cld_command_new(queue, type, operation, wait.event);
     CLD_REQUIRE(command, CL_OUT_OF_HOST_MEMORY, "no memory");
     command->estimate = 0;

@@ -1,4 +1,4 @@
-"""Semaphores: cl_khr_semaphore 1.0.0, cl_khr_external_semaphore 1.0.1 with descriptors of this driver."""
+"""Semaphores: cl_khr_semaphore 1.0.1, cl_khr_external_semaphore 1.0.1 with descriptors of this driver."""
 
 import ctypes
 import os
@@ -360,6 +360,38 @@ def test_waits_take_no_thread(opencl):
     )
 
 
+FORK = """
+import os, sys
+from tests.loader.core.session import Session
+from tests.loader.core.test_semaphores import PLAIN, SHARED, Semaphores, ends
+from tests.loader.opencl import OpenCL
+session = Session(OpenCL(sys.argv[1]))
+semaphores = Semaphores(session)
+made = [semaphores.make(properties) for properties in (PLAIN, SHARED)]
+queues, events = [session.new_queue() for _ in made], [session.event() for _ in made]
+for semaphore, queue, event in zip(made, queues, events):
+    semaphores.wait(semaphore, queue=queue, event=event)
+    session.cl.ok("clFlush", queue)
+child = os.fork()
+fresh = made if child else [semaphores.make(properties) for properties in (PLAIN, SHARED)]
+for semaphore, queue, event in zip(fresh, queues, events):
+    if not child:
+        semaphores.wait(semaphore, queue=queue, event=event)
+        session.cl.ok("clFlush", queue)
+    semaphores.signal(semaphore)
+if not child:
+    os._exit(not all(ends(session, event) for event in events))
+assert all(ends(session, event) for event in events)
+assert os.waitpid(child, 0)[1] == 0
+"""
+
+
+def test_fork_while_commands_wait(opencl):
+    """The parent goes on; the child may use semaphores again."""
+    command = [sys.executable, "-c", FORK, opencl.library._name]
+    subprocess.run(command, cwd=ROOT, check=True, timeout=100)
+
+
 @pytest.mark.parametrize(
     "properties, status",
     [
@@ -420,7 +452,9 @@ def test_contexts_and_devices(opencl, session, semaphores):
     semaphore, shared = (made.make([*p[:-1], DEVICES, parts[0], 0, 0]) for p in (PLAIN, SHARED))
     other = several.new_queue(parts[1])
     for function in (made.enqueue_wait, made.enqueue_signal):
-        assert function(other, 1, [semaphore], None, 0, None, None) == cl.CL_INVALID_COMMAND_QUEUE
+        for queue in (other, session.queue):  # whose device is not the semaphore's, or not the context's
+            status = function(queue, 1, [semaphore], None, 0, None, None)
+            assert status == cl.CL_INVALID_COMMAND_QUEUE
     found = ctypes.c_int32()
     assert made.export(shared, parts[1], FD, 4, found, None) == cl.CL_INVALID_DEVICE
     for each in (semaphore, shared):
