@@ -50,6 +50,7 @@ FOLDERS = (
     "graph",
     "launch",
     "enqueue",
+    "semaphore",
     "command_buffer",
     "api",
     "icd",

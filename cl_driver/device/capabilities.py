@@ -383,6 +383,21 @@ CAPABILITIES = (
             "cl_khr_command_buffer_mutable_dispatch": (0, 9, 5),
         },
     ),
+    Capability(
+        "semaphore",
+        extensions={
+            "cl_khr_external_semaphore": (1, 0, 1),
+            "cl_khr_external_semaphore_opaque_fd": (1, 0, 0),
+            "cl_khr_semaphore": (1, 0, 1),
+        },
+    ),
+    Capability(
+        "external_memory",
+        extensions={
+            "cl_khr_external_memory": (1, 0, 1),
+            "cl_khr_external_memory_opaque_fd": (1, 0, 0),
+        },
+    ),
     Capability("device_uuid", extensions=("cl_khr_device_uuid",)),
     Capability("image2d_from_buffer", extensions=("cl_khr_image2d_from_buffer",)),
 )

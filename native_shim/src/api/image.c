@@ -10,6 +10,7 @@
 #include "enqueue/enqueue.h"
 #include "memory/image.h"
 #include "memory/mem.h"
+#include "memory/mem_properties.h"
 #include "runtime/context_notify.h"
 
 /* What a call asks for, and what the checks find out about it. */
@@ -24,6 +25,7 @@ struct request {
     cl_int wrong_value; /* for dimensions of 0 and wrong pitches: clCreateImage2D and 3D have another error */
     struct cld_mem *parent; /* the buffer or image that it is made from, or NULL */
     uint32_t element_size;
+    struct cld_mem_properties read; /* what properties say */
 };
 
 /* "image_type [...] must be either [...]" "num_samples must be 0." */
@@ -124,8 +126,10 @@ static cl_int check_host_pointer(const struct request *request) {
 static cl_int check_pitches(struct request *request) {
     cl_image_desc *desc = &request->desc;
     size_t row = desc->image_width * request->element_size, layer;
-    /* "The image_row_pitch must be zero if host_ptr is NULL", image_slice_pitch likewise. */
-    CLD_REQUIRE(request->host_ptr || (!desc->image_row_pitch && !desc->image_slice_pitch),
+    /* "The image_row_pitch must be zero if host_ptr is NULL, the image is not an image created from an
+     * external memory handle", image_slice_pitch likewise. */
+    CLD_REQUIRE(request->host_ptr || request->read.is_external ||
+                    (!desc->image_row_pitch && !desc->image_slice_pitch),
                 request->wrong_value, "pitches without host_ptr");
     if (!desc->image_row_pitch)
         desc->image_row_pitch = row;
@@ -192,12 +196,10 @@ static cl_int check_view(struct request *request) {
 
 static cl_int check(struct request *request) {
     CLD_REQUIRE(request->context, CL_INVALID_CONTEXT, "not a context");
-    /* "CL_INVALID_PROPERTY if a property name in properties is not a supported property name": there are
-     * none.
-     */
-    CLD_REQUIRE(!request->properties || !request->properties[0], CL_INVALID_PROPERTY,
-                "images have no properties");
+    CLD_TRY(cld_mem_properties_read(request->context, request->properties, false, &request->read));
     CLD_REQUIRE(cld_memory_flags_are_valid(request->flags), CL_INVALID_VALUE, "flags are not valid");
+    CLD_REQUIRE(!request->read.is_external || !(request->flags & CLD_HOST_POINTER), CL_INVALID_VALUE,
+                "the memory is that of the handle");
     CLD_REQUIRE(request->format && cld_image_format_is_valid(request->format),
                 CL_INVALID_IMAGE_FORMAT_DESCRIPTOR, "image_format is NULL or not valid");
     CLD_REQUIRE(request->given, CL_INVALID_IMAGE_DESCRIPTOR, "image_desc is NULL");
@@ -210,6 +212,8 @@ static cl_int check(struct request *request) {
     CLD_TRY(check_parent(request));
     CLD_TRY(check_dimensions(request));
     CLD_TRY(check_host_pointer(request));
+    CLD_REQUIRE(!request->parent || !request->read.is_external, CL_INVALID_PROPERTY,
+                "memory of another object and of a handle");
     CLD_REQUIRE(cld_image_format_is_supported(request->format, request->desc.image_type),
                 CL_IMAGE_FORMAT_NOT_SUPPORTED, "no device of the context has images of that format");
     request->element_size = cld_image_element_size(request->format);
@@ -276,7 +280,7 @@ static cl_int find_storage(struct cld_mem *mem, const struct request *request) {
     struct cld_image *image = mem->image;
     cl_image_desc desc = request->desc;
     struct cld_mem *parent = request->parent;
-    if (!parent && !(request->flags & CL_MEM_USE_HOST_PTR)) {
+    if (!parent && !request->read.is_external && !(request->flags & CL_MEM_USE_HOST_PTR)) {
         desc.image_row_pitch = desc.image_width * request->element_size;
         desc.image_slice_pitch = desc.image_row_pitch * desc.image_height;
     }
@@ -285,6 +289,8 @@ static cl_int find_storage(struct cld_mem *mem, const struct request *request) {
         mem->parent = parent;
         cld_object_hold(parent);
         mem->data = parent->data;
+    } else if (request->read.is_external) {
+        CLD_TRY(cld_mem_import(mem, request->read.descriptor));
     } else if (request->flags & CL_MEM_USE_HOST_PTR) {
         mem->data = mem->host_ptr = request->host_ptr;
     } else if (mem->size > request->context->devices[0]->max_alloc_size || !cld_memory_allocate(mem)) {
@@ -311,8 +317,7 @@ static cl_int create(struct request *request, struct cld_mem **made) {
     CLD_REQUIRE(mem, CL_OUT_OF_HOST_MEMORY, "no memory for the handle");
     mem->type = request->desc.image_type;
     mem->image = describe(request);
-    cl_int status = mem->image && cld_copy_properties((const intptr_t *)request->properties,
-                                                      &mem->property_count, (intptr_t **)&mem->properties)
+    cl_int status = mem->image && cld_mem_properties_keep(mem, request->properties, &request->read)
                         ? find_storage(mem, request)
                         : CL_OUT_OF_HOST_MEMORY;
     if (status)

@@ -13,6 +13,7 @@
 #include "enqueue/enqueue.h"
 #include "memory/allocator.h"
 #include "memory/mem.h"
+#include "memory/mem_properties.h"
 #include "memory/svm.h"
 #include "object/info.h"
 #include "runtime/callback.h"
@@ -46,6 +47,8 @@ static void destroy_memory(void *object) {
     /* "The registered callback functions are called and then the memory object's resources are freed". */
     cld_destructors_run(mem, &mem->destructors);
     cld_maps_free(mem);
+    if (mem->is_external)
+        cld_mem_unmap(mem);
     if (mem->owns_data)
         cld_allocate_free(mem->data, room_of(mem->size));
     free(mem->properties);
@@ -78,30 +81,18 @@ bool cld_memory_allocate(struct cld_mem *mem) {
     return mem->owns_data;
 }
 
-/* has_address: the buffer's address may be asked for (cl_ext_buffer_device_address). Every buffer has one
- * that stays. */
-static cl_int read_properties(const cl_mem_properties *properties, bool *has_address) {
-    bool is_given = false;
-    for (; properties && properties[0]; properties += 2) {
-        CLD_REQUIRE(properties[0] == CL_MEM_DEVICE_PRIVATE_ADDRESS_EXT, CL_INVALID_PROPERTY,
-                    "not a property of buffers");
-        CLD_REQUIRE(!is_given, CL_INVALID_PROPERTY, "CL_MEM_DEVICE_PRIVATE_ADDRESS_EXT is there twice");
-        CLD_REQUIRE(properties[1] == CL_TRUE || properties[1] == CL_FALSE, CL_INVALID_PROPERTY,
-                    "CL_MEM_DEVICE_PRIVATE_ADDRESS_EXT is neither CL_TRUE nor CL_FALSE");
-        is_given = true;
-        *has_address = properties[1];
-    }
-    return CL_SUCCESS;
-}
-
 static cl_mem create_buffer(cl_context handle, const cl_mem_properties *properties, cl_mem_flags flags,
                             size_t size, void *host_ptr, cl_int *errcode_ret) {
     struct cld_context *context = cld_object_check(handle, CLD_CONTEXT);
     CLD_REQUIRE_OR_NULL(context, CL_INVALID_CONTEXT, "not a context");
-    bool has_address = false;
-    cl_int status = read_properties(properties, &has_address);
+    struct cld_mem_properties read;
+    cl_int status = cld_mem_properties_read(context, properties, true, &read);
     CLD_REQUIRE_OR_NULL(!status, status, "properties are not valid");
     CLD_REQUIRE_OR_NULL(cld_memory_flags_are_valid(flags), CL_INVALID_VALUE, "flags are not valid");
+    /* "CL_INVALID_VALUE if properties includes a supported external memory handle and flags includes
+     * CL_MEM_USE_HOST_PTR, CL_MEM_ALLOC_HOST_PTR, or CL_MEM_COPY_HOST_PTR." */
+    CLD_REQUIRE_OR_NULL(!read.is_external || !(flags & CLD_HOST_POINTER), CL_INVALID_VALUE,
+                        "the memory is that of the handle");
     /* "CL_INVALID_BUFFER_SIZE if size is 0, or if size is greater than CL_DEVICE_MAX_MEM_ALLOC_SIZE for all
      * devices in context". All devices of this driver share one memory. */
     CLD_REQUIRE_OR_NULL(size && size <= context->devices[0]->max_alloc_size, CL_INVALID_BUFFER_SIZE,
@@ -122,11 +113,11 @@ static cl_mem create_buffer(cl_context handle, const cl_mem_properties *properti
     }
     struct cld_mem *mem = cld_memory_new(context, flags, size);
     CLD_REQUIRE_OR_NULL(mem, CL_OUT_OF_HOST_MEMORY, "no memory for the handle");
-    mem->has_address = has_address;
-    if (!cld_copy_properties((const intptr_t *)properties, &mem->property_count,
-                             (intptr_t **)&mem->properties))
+    if (!cld_mem_properties_keep(mem, properties, &read)) {
         status = CL_OUT_OF_HOST_MEMORY;
-    if (flags & CL_MEM_USE_HOST_PTR) {
+    } else if (read.is_external) {
+        status = cld_mem_import(mem, read.descriptor);
+    } else if (flags & CL_MEM_USE_HOST_PTR) {
         mem->data = mem->host_ptr = host_ptr;
         mem->svm = is_svm;
     } else {

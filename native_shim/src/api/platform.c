@@ -154,6 +154,9 @@ clGetPlatformInfo(cl_platform_id platform, cl_platform_info param_name, size_t p
     static const cl_platform_command_buffer_capabilities_khr command_buffers =
         CLD_COMMAND_BUFFER_PLATFORM_UNIVERSAL_SYNC | CLD_COMMAND_BUFFER_PLATFORM_REMAP_QUEUES |
         CLD_COMMAND_BUFFER_PLATFORM_AUTOMATIC_REMAP;
+    static const cl_semaphore_type_khr semaphores = CL_SEMAPHORE_TYPE_BINARY_KHR;
+    static const cl_external_semaphore_handle_type_khr shared_semaphores = CL_SEMAPHORE_HANDLE_OPAQUE_FD_KHR;
+    static const cl_external_memory_handle_type_khr memory = CL_EXTERNAL_MEMORY_HANDLE_OPAQUE_FD_KHR;
     const char *string = NULL;
     switch (param_name) {
     case CL_PLATFORM_PROFILE:
@@ -182,6 +185,14 @@ clGetPlatformInfo(cl_platform_id platform, cl_platform_info param_name, size_t p
     case CLD_PLATFORM_COMMAND_BUFFER_CAPABILITIES:
         return cld_info(&command_buffers, sizeof command_buffers, param_value_size, param_value,
                         param_value_size_ret);
+    case CL_PLATFORM_SEMAPHORE_TYPES_KHR:
+        return cld_info(&semaphores, sizeof semaphores, param_value_size, param_value, param_value_size_ret);
+    case CL_PLATFORM_SEMAPHORE_IMPORT_HANDLE_TYPES_KHR:
+    case CL_PLATFORM_SEMAPHORE_EXPORT_HANDLE_TYPES_KHR:
+        return cld_info(&shared_semaphores, sizeof shared_semaphores, param_value_size, param_value,
+                        param_value_size_ret);
+    case CL_PLATFORM_EXTERNAL_MEMORY_IMPORT_HANDLE_TYPES_KHR:
+        return cld_info(&memory, sizeof memory, param_value_size, param_value, param_value_size_ret);
     case CL_PLATFORM_EXTENSIONS_WITH_VERSION:
         return cld_info(extensions, sizeof extensions, param_value_size, param_value, param_value_size_ret);
     }

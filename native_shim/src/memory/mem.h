@@ -16,11 +16,13 @@ struct cld_mem {
     uint8_t *data;  /* where the bytes are; inside the parent's for sub-buffers */
     void *host_ptr; /* as given with CL_MEM_USE_HOST_PTR */
     bool owns_data;
+    bool is_external;       /* mapped from a descriptor (memory/mem_properties.h) */
     bool svm;               /* host_ptr lies in an SVM allocation */
     bool has_address;       /* CL_MEM_DEVICE_ADDRESS_EXT may be asked for */
     struct cld_mem *parent; /* held, sub-buffers */
     size_t offset;
     _Atomic uint32_t map_count;
+    size_t first_device; /* among the properties: external memory is for those alone; 0: for all */
     size_t property_count;
     cl_mem_properties *properties;
     struct cld_callback *destructors; /* runtime/callback.h */

@@ -44,6 +44,7 @@ enum cld_kind {
     CLD_EVENT,
     CLD_COMMAND_BUFFER,
     CLD_MUTABLE_COMMAND,
+    CLD_SEMAPHORE,
     CLD_KIND_END,
 };
 

@@ -22,6 +22,7 @@ RETAIN_RELEASE(Program, cl_program, CLD_PROGRAM, CL_INVALID_PROGRAM)
 RETAIN_RELEASE(Kernel, cl_kernel, CLD_KERNEL, CL_INVALID_KERNEL)
 RETAIN_RELEASE(Event, cl_event, CLD_EVENT, CL_INVALID_EVENT)
 RETAIN_RELEASE(CommandBufferKHR, cl_command_buffer_khr, CLD_COMMAND_BUFFER, CLD_INVALID_COMMAND_BUFFER)
+RETAIN_RELEASE(SemaphoreKHR, cl_semaphore_khr, CLD_SEMAPHORE, CL_INVALID_SEMAPHORE_KHR)
 
 /* "If device is a root-level device [...] the device reference count remains unchanged." */
 CL_API_ENTRY cl_int CL_API_CALL clRetainDevice(cl_device_id handle) {

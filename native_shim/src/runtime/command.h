@@ -17,7 +17,8 @@
 struct cld_event_callback;
 struct cld_ready;
 struct cld_event;
-struct cld_work; /* work_stealing.h */
+struct cld_work;          /* work_stealing.h */
+struct cld_semaphore_use; /* semaphore.h */
 
 /* What commands hold of folders above. */
 struct cld_mem;            /* memory/mem.h */
@@ -205,6 +206,12 @@ struct cld_event {
             struct cld_queue **queues;         /* malloced, held; NULL: the command's alone */
             uint32_t queue_count;
         } command_buffer;
+        struct {
+            struct cld_semaphore_use *uses; /* malloced */
+            uint32_t count;
+            uint32_t missing; /* signals, of those that a wait needs */
+            bool arrived;     /* a wait that is executed */
+        } semaphores;
     };
 
     _Alignas(128) uint8_t inline_args[CLD_INLINE_ARGS];

@@ -27,3 +27,12 @@ cl_int cld_check_wait(const struct cld_queue *queue, struct cld_wait wait) {
     }
     return CL_SUCCESS;
 }
+
+/* "CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST if the execution status of any of the events in
+ * event_wait_list is a negative integer value." */
+cl_int cld_check_wait_status(struct cld_wait wait) {
+    for (cl_uint i = 0; i < wait.count; i++)
+        CLD_REQUIRE(cld_event_status((struct cld_event *)(void *)wait.list[i]) >= 0,
+                    CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST, "an event of the wait list has failed");
+    return CL_SUCCESS;
+}

@@ -8,4 +8,7 @@
 cl_int cld_check_queue(cl_command_queue handle, struct cld_wait wait, struct cld_queue **queue);
 cl_int cld_check_wait(const struct cld_queue *queue, struct cld_wait wait);
 
+/* Some commands are refused where an event of the wait list, which has been checked, has failed already. */
+cl_int cld_check_wait_status(struct cld_wait wait);
+
 #endif

@@ -7,16 +7,19 @@
 #include "object/lock.h"
 #include "runtime/callback.h"
 #include "runtime/command.h"
+#include "runtime/semaphore.h"
 #include "runtime/worker.h"
 
 static void prepare(void) {
     cld_locks_take();
     cld_callback_fork_prepare();
+    cld_semaphores_fork_prepare();
     cld_slots_fork_prepare();
 }
 
 static void parent(void) {
     cld_slots_fork_done();
+    cld_semaphores_fork_parent();
     cld_callback_fork_parent();
     cld_locks_release();
 }
@@ -55,6 +58,7 @@ static void child(void) {
     cld_locks_release();
     cld_own_threads_fork_child();
     cld_pools_fork_child();
+    cld_semaphores_fork_child();
     cld_object_each(CLD_QUEUE, renew_queue);
     cld_object_each(CLD_EVENT, renew_event);
 }

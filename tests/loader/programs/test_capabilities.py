@@ -269,6 +269,8 @@ ELSEWHERE = {
     "device_uuid": "errors/test_device.py",
     "unified_shared_memory": "core/test_usm.py",
     "command_buffer": "command_buffers/test_recording.py",
+    "semaphore": "core/test_semaphores.py",
+    "external_memory": "core/test_external_memory.py",
     "buffer_device_address": "core/test_buffer_addresses.py",
     "images": "images/test_kernels.py",
     "read_write_images": "images/test_kernels.py",
