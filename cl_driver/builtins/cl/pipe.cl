@@ -28,8 +28,9 @@ void cld_yield(void); /* of the data plane */
 #define ON_READ 0
 #define ON_WRITE 1
 #define LOAD(place, order) atomic_load_explicit(place, memory_order_##order, memory_scope_all_svm_devices)
-#define STORE(place, value, order)                                                                           \
-    atomic_store_explicit(place, value, memory_order_##order, memory_scope_all_svm_devices)
+/* clang-22 makes every atomic_store_explicit sequentially consistent. */
+void OVERLOAD __spirv_AtomicStore(__global uint *place, int scope, int semantics, uint value);
+#define RELEASE(place, value) __spirv_AtomicStore((__global uint *)(place), 0, 0x4, value)
 #define EXCHANGE_IF(place, expected, value)                                                                  \
     atomic_compare_exchange_strong_explicit(place, expected, value, memory_order_relaxed,                    \
                                             memory_order_relaxed, memory_scope_all_svm_devices)
@@ -49,19 +50,27 @@ static bool pipe_is_ready(__global struct ring *ring, ulong position, uint side)
     return LOAD(&ring->state[position & 0xffffffff], acquire) == wanted;
 }
 
-/* How many entries from a position on, of as many as are wanted, can be reserved. */
-static uint pipe_ready(__global struct ring *ring, ulong position, uint side, uint wanted) {
+/* How many entries of a lap, from one on, have this state; at most so many. */
+static uint pipe_run(__global struct ring *ring, uint entry, uint most, uint wanted) {
     uint count = 0;
-    while (count < wanted && pipe_is_ready(ring, position, side)) {
-        position = pipe_behind(position, 1, ring->max_packets);
+    while (count < most && LOAD(&ring->state[entry + count], acquire) == wanted)
         count++;
-    }
+    return count;
+}
+
+/* How many entries from a position on can be reserved; at most so many, which are no more than there are. */
+static uint pipe_ready(__global struct ring *ring, ulong position, uint side, uint most, uint max_packets) {
+    uint entry = (uint)position, wanted = 2 * (uint)(position >> 32) + 1 - side;
+    uint left = max_packets - entry, first = min(most, left);
+    uint count = pipe_run(ring, entry, first, wanted);
+    if (count == left)
+        count += pipe_run(ring, 0, most - left, wanted + 2);
     return count;
 }
 
 /* Reserves for each of the lanes as many entries as it asks for, one lane after the other, all at once. A
- * reservation is the number of its entries in the upper half and the first of them in the lower one; 0 for a
- * lane that asks for none, or for more than there are. */
+ * reservation is the number of its entries in the upper half and the first of them in the lower one. What is
+ * 0 before stays so for a lane that asks for none, or for more than there are. */
 void __cld_pipe_reserve_lanes(__global uchar *memory, __private const uint *counts, __private ulong *reserved,
                               ulong lanes, uint packet_size, uint side) {
     __global struct ring *ring = (__global struct ring *)memory;
@@ -69,20 +78,20 @@ void __cld_pipe_reserve_lanes(__global uchar *memory, __private const uint *coun
     ulong wanted = 0;
     for (ulong rest = lanes; rest; rest &= rest - 1)
         wanted += counts[ctz(rest)];
+    if (!wanted || ring->packet_size != packet_size)
+        return;
     uint most = wanted < max_packets ? (uint)wanted : max_packets;
-    if (ring->packet_size != packet_size)
-        most = 0;
     ulong position = LOAD(&ring->side[side].position, relaxed);
     for (;;) {
-        uint ready = pipe_ready(ring, position, side, most);
-        uint taken = 0;
+        uint ready = pipe_ready(ring, position, side, most, max_packets);
+        uint taken = 0, entry = (uint)position;
         for (ulong rest = lanes; rest; rest &= rest - 1) {
-            uint lane = (uint)ctz(rest);
-            uint count = counts[lane];
-            bool fits = count <= ready - taken && count;
-            ulong first = pipe_behind(position, taken, max_packets) & 0xffffffff;
-            reserved[lane] = fits ? (ulong)count << 32 | first : 0;
-            taken += fits ? count : 0;
+            uint lane = (uint)ctz(rest), asked = counts[lane];
+            uint count = asked <= ready - taken ? asked : 0;
+            reserved[lane] = count ? (ulong)count << 32 | entry : 0;
+            taken += count;
+            uint left = max_packets - entry;
+            entry = count < left ? entry + count : count - left;
         }
         if (taken) {
             if (EXCHANGE_IF(&ring->side[side].position, &position, pipe_behind(position, taken, max_packets)))
@@ -92,8 +101,7 @@ void __cld_pipe_reserve_lanes(__global uchar *memory, __private const uint *coun
         /* Full, or empty, if nobody has moved the position while the states were looked at. */
         ulong now = LOAD(&ring->side[side].position, relaxed);
         if (now == position) {
-            if (most)
-                cld_yield();
+            cld_yield();
             return;
         }
         position = now;
@@ -101,26 +109,32 @@ void __cld_pipe_reserve_lanes(__global uchar *memory, __private const uint *coun
 }
 
 ulong __cld_pipe_reserve(__global uchar *memory, uint count, uint packet_size, uint side) {
-    ulong reserved;
+    ulong reserved = 0;
     __cld_pipe_reserve_lanes(memory, &count, &reserved, 1, packet_size, side);
     return reserved;
 }
 
-void __cld_pipe_commit(__global uchar *memory, ulong reserved) {
-    __global struct ring *ring = (__global struct ring *)memory;
-    uint max_packets = ring->max_packets, entry = (uint)reserved;
+static void pipe_commit(__global struct ring *ring, uint max_packets, ulong reserved) {
+    uint entry = (uint)reserved;
     if ((long)reserved <= 0 || entry >= max_packets)
         return;
     for (uint count = min((uint)(reserved >> 32), max_packets); count; count--) {
         __global atomic_uint *state = &ring->state[entry];
-        STORE(state, LOAD(state, relaxed) + 1, release);
+        RELEASE(state, LOAD(state, relaxed) + 1);
         entry = entry + 1 < max_packets ? entry + 1 : 0;
     }
 }
 
+void __cld_pipe_commit(__global uchar *memory, ulong reserved) {
+    __global struct ring *ring = (__global struct ring *)memory;
+    pipe_commit(ring, ring->max_packets, reserved);
+}
+
 void __cld_pipe_commit_lanes(__global uchar *memory, __private const ulong *reserved, ulong lanes) {
+    __global struct ring *ring = (__global struct ring *)memory;
+    uint max_packets = ring->max_packets;
     for (; lanes; lanes &= lanes - 1)
-        __cld_pipe_commit(memory, reserved[ctz(lanes)]);
+        pipe_commit(ring, max_packets, reserved[ctz(lanes)]);
 }
 
 /* How many packets can be read. Where the last who asked has counted to is kept. */

@@ -16,7 +16,7 @@ from __future__ import annotations
 from ...spirv.enums import Op
 from ...spirv.module import Constant, Function, Instruction, Operand, Value
 from ..ir.dominance import Loop, LoopNest, dominators
-from ..ir.instructions import ADDRESS, ATOMICS, predecessors
+from ..ir.instructions import ADDRESS, ATOMICS, GROUP_OPERATIONS, predecessors
 from ..ir.link_names import PIPE_COMMIT, PIPE_FUNCTIONS
 
 TYPE_CHECKING = False
@@ -76,6 +76,8 @@ def _asked(loop: Loop) -> set[Any]:
             found.add(address_key(value.operands[0]))
         elif _pipe_function(value):
             found.add(address_key(value.operands[1]))
+        elif value.op in GROUP_OPERATIONS:
+            continue  # all of a group go the same way
         elif value.op is Op.Phi:
             # Which way the values came was decided by branches.
             for source in value.operands[1::2]:

@@ -11,7 +11,10 @@ import pytest
 
 from cl_driver.api.generated import enums as cl
 from cl_driver.device import limits
+from tests.loader.command_buffers.recorder import Recorder
 from tests.loader.core.session import Buffer, Session
+from tests.pure.spirv.assembler import assemble
+from tests.runtime.program.test_pipes import STORAGE
 
 NO_ACCESS = cl.CL_MEM_HOST_NO_ACCESS
 SOURCE = """
@@ -196,6 +199,36 @@ def test_packets_of_another_size(session):
     assert session.read(out, np.int32, 1).tolist() == [-1]
 
 
+def test_pipes_of_a_program(session):
+    """Each executable of a program has its own, at addresses that suit, with what launches leave in them."""
+    opencl, items = session.cl, 30
+    il = assemble(STORAGE, (1, 1))
+    for _ in range(2):
+        program = opencl.make("clCreateProgramWithIL", session.context, il, len(il))
+        session.made("clReleaseProgram", program)
+        opencl.build(program, None)
+        counts, status = session.buffer(np.zeros(3, np.int32)), session.buffer(np.zeros(items, np.int32))
+        given, out = np.arange(items, dtype=np.int32) + 7, session.buffer(4 * items)
+        session.launch(session.kernel(program, "put"), items, session.buffer(given), status)
+        written = given[session.read(status, np.int32, items) == 0].tolist()
+        session.launch(session.kernel(program, "both"), 1, counts)
+        assert session.read(counts, np.int32, 3).tolist() == [20, 0, 20] and len(written) == 20
+        session.launch(session.kernel(program, "get"), items, out, status)
+        read = session.read(out, np.int32, items)[session.read(status, np.int32, items) == 0]
+        assert sorted(read.tolist()) == written
+
+
+def test_a_program_whose_pipe_is_too_large(session):
+    il = assemble(STORAGE.replace("%storage 4 4 20", "%storage 4 4 100000000"), (1, 1))
+    program = session.cl.make("clCreateProgramWithIL", session.context, il, len(il))
+    session.made("clReleaseProgram", program)
+    assert (
+        session.cl.fails("clBuildProgram", program, 0, None, None, None, None) == cl.CL_BUILD_PROGRAM_FAILURE
+    )
+    log = session.cl.info("clGetProgramBuildInfo", program, session.device, cl.CL_PROGRAM_BUILD_LOG)
+    assert b"is too large" in log
+
+
 # Kernels that wait for one another.
 
 
@@ -296,6 +329,26 @@ def test_the_host_comes_back(waiting):
     assert sorted(waiting.read(out, np.int32, items).tolist()) == list(range(items))
     opencl.ok("clReleaseEvent", event.value)
     opencl.ok("clReleaseEvent", gate)
+
+
+def test_command_buffers(opencl):
+    """Commands without a sync point between them run at once, in whatever order they were recorded."""
+    made = Recorder(opencl)
+    faulthandler.dump_traceback_later(100, exit=True)
+    program, items = made.program(SOURCE), 6
+    ring, out = pipe(made, 4, 3), made.buffer(4 * items)
+    given = made.buffer(np.arange(items, dtype=np.int32))
+    queue = made.new_queue(properties=cl.CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE)
+    buffer = made.create(queue)
+    made.record(buffer, made.kernel(program, "get"), items, ring, out)
+    made.record(buffer, made.kernel(program, "put"), items, given, ring)
+    made.finalize(buffer)
+    for _ in range(50):  # short ones would be one thread's
+        made.enqueue(buffer)
+        made.finish(queue)
+        assert sorted(made.read(out, np.int32, items).tolist()) == list(range(items))
+    faulthandler.cancel_dump_traceback_later()
+    made.close()
 
 
 CHAIN = """

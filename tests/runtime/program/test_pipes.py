@@ -432,6 +432,40 @@ def test_the_interpreter_agrees(width):
     assert len(written) == 12 and sorted(got[status == 0].tolist()) == sorted(written)
 
 
+WAITS = """
+kernel void alone(write_only pipe int p, global const int *in) {
+    reserve_id_t r;
+    do
+        r = reserve_write_pipe(p, 1);
+    while (!is_valid_reserve_id(r));
+    write_pipe(p, r, 0, in + get_global_id(0));
+    commit_write_pipe(p, r);
+}
+kernel void group(write_only pipe int p, global const int *in) {
+    reserve_id_t r;
+    do
+        r = work_group_reserve_write_pipe(p, get_local_size(0));
+    while (!is_valid_reserve_id(r));
+    write_pipe(p, r, get_local_id(0), in + get_global_id(0));
+    work_group_commit_write_pipe(p, r);
+}
+kernel void each(write_only pipe int p, global const int *in) {
+    while (write_pipe(p, in + get_global_id(0)))
+        ;
+}
+"""
+
+
+def test_lanes_do_not_wait_for_entries_that_others_of_a_vector_have():
+    """What is reserved in a loop and committed behind it may be all that a pipe has."""
+    run = program(WAITS, 8)
+    assert {name: run.code(name).width for name in ("alone", "group", "each")} == {
+        "alone": 1,
+        "group": 8,
+        "each": 8,
+    }
+
+
 STORAGE = """
 OpCapability Addresses
 OpCapability Kernel
