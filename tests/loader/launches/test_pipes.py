@@ -442,3 +442,8 @@ def test_structures_of_many_to_many(waiting, room):
         waiting.finish(queue)
     assert (waiting.read(seen, np.int32, items * n) == 1).all()
     assert waiting.read(wrong, np.int32, 1)[0] == 0
+
+
+@pytest.mark.sanitize
+def test_threads(run_client):
+    run_client("threads/pipes", 100)
