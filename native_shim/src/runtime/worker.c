@@ -106,6 +106,13 @@ static void join(const struct cld_pool *pool, struct cld_event *command, struct 
     self->slot = cld_work_join(command->share, stays ? self->home : self->slot);
 }
 
+/* Whether another thread may join an open command. Those that may wait for others get no more threads than
+ * the device has, all together: each goes on with the one that began it. With the lock held. */
+static bool may_join(struct cld_pool *pool, const struct cld_event *command) {
+    return cld_work_is_open(command->share, command->participants) &&
+           (!command->waits || atomic_load(&pool->held) < pool->threads);
+}
+
 /* A command to join, or a ready one. With the lock held. wanted restricts the choice to its queue. */
 static struct cld_event *find_work(struct cld_pool *pool, const struct cld_event *wanted,
                                    struct cld_self *self, bool *joined) {
@@ -118,7 +125,7 @@ static struct cld_event *find_work(struct cld_pool *pool, const struct cld_event
         return ready;
     for (struct cld_event *command = pool->open; command; command = command->open_next)
         if ((!queue || command == wanted || (command->queue == queue && !command->waits)) &&
-            cld_work_is_open(command->share, command->participants)) {
+            may_join(pool, command)) {
             if (ready) { /* back to where it was, or nearly so */
                 ready->next = pool->ready.first;
                 pool->ready.first = ready;
@@ -203,10 +210,10 @@ static bool is_busy(struct cld_pool *pool) {
 
 /* To wake a thread costs about a microsecond: nobody wakes more than two, but each of those that find work
  * goes on with it, until enough have come. With the lock held. */
-static unsigned wanted(const struct cld_pool *pool) {
+static unsigned wanted(struct cld_pool *pool) {
     unsigned count = pool->ready.first != NULL; /* one call may have been meant for several commands */
     for (const struct cld_event *command = pool->open; command && count < 2; command = command->open_next)
-        if (cld_work_is_open(command->share, command->participants))
+        if (may_join(pool, command))
             count += command->calls;
     return count < 2 ? count : 2;
 }
@@ -496,7 +503,7 @@ void cld_pool_call(struct cld_event *command) {
     if (!pool)
         return;
     pthread_mutex_lock(&pool->lock);
-    bool wanted = command->open && cld_work_is_open(command->share, command->participants);
+    bool wanted = command->open && may_join(pool, command);
     command->calls += wanted;
     pthread_mutex_unlock(&pool->lock);
     if (wanted)
