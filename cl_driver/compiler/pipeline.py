@@ -538,6 +538,7 @@ def kernel_info(program: Prepared, code: codegen.KernelCode) -> KernelInfo:
         max_group_size=min(MAX_WORK_GROUP_SIZE, math.prod(reflection.max_local_size) or MAX_WORK_GROUP_SIZE),
         width=code.width,
         uses_printf=code.uses_printf,
+        uses_pipes=code.uses_pipes,
         uniform_groups=program.uniform_groups,
         is_wide=code.width > 1,
         has_narrow=code.has_narrow,

@@ -176,7 +176,8 @@ class KernelInfo(_Record):
     images); symbol: of the entry in objects[object_index]; block_size: of the argument block; local_static:
     bytes of kernel-scope local variables; scratch_fixed, scratch_per_item: see struct cld_thread;
     required_local_size, max_local_size: zeros if the kernel has none; max_group_size:
-    CL_KERNEL_WORK_GROUP_SIZE; width: work-items per vector; uniform_groups: every work-group must be full, as
+    CL_KERNEL_WORK_GROUP_SIZE; width: work-items per vector; uses_pipes: it may wait
+    for other kernels; uniform_groups: every work-group must be full, as
     before OpenCL C 2.0; is_wide: the
     entry takes `width` work-items of dimension 0 at a time; has_narrow, has_rest, has_tiled: whether there is
     code of these kinds (variants.KINDS), for launches that the entry does not suit, those with global
@@ -221,6 +222,7 @@ class KernelInfo(_Record):
         max_group_size=_size,
         width=_small,
         uses_printf=_flag,
+        uses_pipes=_flag,
         uniform_groups=_flag,
         is_wide=_flag,
         has_narrow=_flag,
@@ -267,6 +269,7 @@ class KernelInfo(_Record):
     max_group_size: int
     width: int
     uses_printf: bool
+    uses_pipes: bool
     uniform_groups: bool
     is_wide: bool
     has_narrow: bool

@@ -121,6 +121,7 @@ struct cld_event {
     bool barrier : 1;      /* later commands of an out-of-order queue wait for it */
     bool covers : 1;       /* of an out-of-order queue: waits for all that was enqueued before */
     bool is_node : 1;      /* of a graph; no event then, and no handle */
+    bool waits : 1;        /* it may wait, while it is executed, for what other commands do */
     bool profiled;
     bool timed;                            /* the operation is to learn from it even if it is short */
     _Atomic(struct cld_edge *) dependents; /* CLD_EDGES_CLOSED when complete */
@@ -249,7 +250,8 @@ static inline bool cld_event_may_be_ready(const struct cld_event *event) {
            !atomic_load_explicit(&event->blockers, memory_order_relaxed);
 }
 
-/* Takes that command out if it is in the list, else the first of that queue; any where both are NULL. */
+/* Takes that command out if it is in the list, else the first of that queue that does not wait for others;
+ * any where both are NULL. */
 struct cld_event *cld_ready_choose(struct cld_ready *ready, const struct cld_event *command,
                                    const struct cld_queue *queue);
 
