@@ -67,7 +67,7 @@ class _Found:
                     self.calls[instruction.operands[0]] = None
                 elif op is Op.Variable and instruction not in part_of:
                     self.private_size += size_of(instruction.type.element)
-                elif is_extinst(instruction, EXTINST_PRINTF):
+                elif op is Op.ExtInst and is_extinst(instruction, EXTINST_PRINTF):
                     self.uses_printf = True
                 for operand in instruction.operands:
                     kind = type(operand)
