@@ -193,6 +193,13 @@ _ROWS = (
         "hosts that run programs of others; those with more rights than their user never may.",
         in_key=True,
     ),
+    Setting(
+        "CL_DRIVER_DEVICE_ENQUEUE",
+        "flag",
+        "0",
+        "Whether kernels may enqueue kernels (device-side enqueue). Not complete.",
+        in_key=True,
+    ),
     Setting("CL_DRIVER_COMPILE_IDLE", "integer", "60", "Seconds that an idle compiler process stays."),
     Setting(
         "CL_DRIVER_JIT_DEBUG",

@@ -129,6 +129,11 @@ USM_CAPABILITIES = (
 HOST_QUEUE_PROPERTIES = cl.CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE | cl.CL_QUEUE_PROFILING_ENABLE
 
 
+def _of_device_queues(value: int) -> Callable[[Device], int]:
+    """0 "for devices that do not support on-device queues"."""
+    return lambda _: value if capabilities.may_enqueue_from_kernels() else 0
+
+
 def _version_pairs(found: dict[str, tuple[int, int, int]]) -> list[Version]:
     return [(name, make_version(*version)) for name, version in found.items()]
 
@@ -272,13 +277,14 @@ DEVICE_INFO: dict[int, Row[Device]] = {
     cl.CL_DEVICE_LINKER_AVAILABLE: uint(TRUE),
     cl.CL_DEVICE_EXECUTION_CAPABILITIES: ulong(cl.CL_EXEC_KERNEL | cl.CL_EXEC_NATIVE_KERNEL),
     cl.CL_DEVICE_QUEUE_ON_HOST_PROPERTIES: ulong(HOST_QUEUE_PROPERTIES),
-    # "must be 0 for devices that do not support on-device queues."
-    cl.CL_DEVICE_QUEUE_ON_DEVICE_PROPERTIES: ulong(0),
-    cl.CL_DEVICE_QUEUE_ON_DEVICE_PREFERRED_SIZE: uint(0),
-    cl.CL_DEVICE_QUEUE_ON_DEVICE_MAX_SIZE: uint(0),
-    cl.CL_DEVICE_MAX_ON_DEVICE_QUEUES: uint(0),
-    cl.CL_DEVICE_MAX_ON_DEVICE_EVENTS: uint(0),
-    cl.CL_DEVICE_DEVICE_ENQUEUE_CAPABILITIES: ulong(0),
+    cl.CL_DEVICE_QUEUE_ON_DEVICE_PROPERTIES: ulong(_of_device_queues(HOST_QUEUE_PROPERTIES)),
+    cl.CL_DEVICE_QUEUE_ON_DEVICE_PREFERRED_SIZE: uint(_of_device_queues(limits.DEVICE_QUEUE_PREFERRED_SIZE)),
+    cl.CL_DEVICE_QUEUE_ON_DEVICE_MAX_SIZE: uint(_of_device_queues(limits.DEVICE_QUEUE_MAX_SIZE)),
+    cl.CL_DEVICE_MAX_ON_DEVICE_QUEUES: uint(_of_device_queues(limits.MAX_DEVICE_QUEUES)),
+    cl.CL_DEVICE_MAX_ON_DEVICE_EVENTS: uint(_of_device_queues(limits.MAX_DEVICE_EVENTS)),
+    cl.CL_DEVICE_DEVICE_ENQUEUE_CAPABILITIES: ulong(
+        _of_device_queues(cl.CL_DEVICE_QUEUE_SUPPORTED | cl.CL_DEVICE_QUEUE_REPLACEABLE_DEFAULT)
+    ),
     cl.CL_DEVICE_BUILT_IN_KERNELS: string(""),
     cl.CL_DEVICE_BUILT_IN_KERNELS_WITH_VERSION: versions(()),
     cl.CL_DEVICE_NAME: string(_name),

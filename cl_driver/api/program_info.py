@@ -30,7 +30,7 @@ def _executable(program: Program) -> Executable:
 
 
 def _kernel_names(program: Program) -> list[str]:
-    return _executable(program).names
+    return _executable(program).kernel_names
 
 
 def _absent(program: Program) -> int:
@@ -131,6 +131,7 @@ def _flags(kernel: KernelInfo) -> int:
     flags += [kernel.reads_ahead, kernel.has_linear]
     flags += [dimension in kernel.once_along for dimension in range(3)]
     flags += [kernel.aligned_groups, kernel.tries_items, kernel.exchanged, kernel.uses_pipes]
+    flags += [kernel.enqueues, kernel.is_block]
     return sum(int(flag) << bit for bit, flag in enumerate(flags))
 
 
@@ -181,6 +182,7 @@ def _kernel(kernel: KernelInfo, number: int) -> list[Any]:
         counted_size=kernel.counted_size,
         arguments=[_argument(arg) for arg in kernel.args],
         apart=sum(1 << number for number in kernel.apart_args),
+        blocks=kernel.blocks,
         specialisable_arguments=kernel.specialisable_args,
     )
 
@@ -201,6 +203,7 @@ def _for_data_plane(executable: Executable, with_il: int) -> list[Any]:
         ],
         functions=[answers.FUNCTION(name=name, address=address) for name, address in executable.functions],
         names=executable.names,
+        blocks=len(executable.names) - len(executable.kernel_names),
         kernels=[_kernel(kernel, kernel.object_index) for kernel in kernels],
         options=executable.options if with_il else None,
         il=executable.il if with_il else None,

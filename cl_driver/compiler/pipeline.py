@@ -34,10 +34,11 @@ from ..passes.ir.subgroup_operations import uses_subgroups
 from ..passes.lower.exchange_ids import may_exchange_ids, with_exchanged_ids
 from ..passes.lower.images import depends_on_formats, image_args, is_image_function
 from ..passes.lower.lane_dimension import prefers_dimension_1
+from ..passes.program import device_enqueue
 from ..passes.program.lower import WITHOUT_BODY, lower_extensions
 from ..records import replace
 from ..settings import parse_table
-from ..spirv import link, local_memory, reflect
+from ..spirv import blocks, link, local_memory, reflect
 from ..spirv.enums import Capability, FunctionControl, SourceLanguage
 from ..spirv.errors import SpirvError
 from ..spirv.module import EntryPoint, Module
@@ -107,7 +108,7 @@ def _is_relaxed(context: Context) -> bool:
 
 def _is_ours(name: str) -> bool:
     """True for functions that programs call and this driver has: in the library, or as instructions."""
-    if name in WITHOUT_BODY:
+    if name in WITHOUT_BODY or blocks.is_call(name):
         return True
     return library().has(name) or lowering_of_name(name) is not None or is_image_function(name)
 
@@ -125,7 +126,11 @@ def _accepted() -> tuple[frozenset[int], frozenset[str]]:
 def _read(il: bytes) -> list[Module]:
     """The modules of a program, over one table of types."""
     table = TypeTable(library().types)
-    return [reader.read(spirv, constants, table) for spirv, constants in bundle.unpack(il)]
+    modules = [reader.read(spirv, constants, table) for spirv, constants in bundle.unpack(il)]
+    for number, module in enumerate(modules):
+        if Capability.DeviceEnqueue in module.capabilities:
+            blocks.name_blocks(module, number)
+    return modules
 
 
 def check_library(il: bytes, context: Context) -> str:
@@ -154,7 +159,7 @@ class Prepared:
             inline_assembly.refuse(self.module)
             validate.validate(self.module, *_accepted())
             inline_assembly.check_targets(self.module, context.target.architecture)
-            self.addresses = lower_extensions(self.module, _is_relaxed(context))
+            self.addresses = lower_extensions(self.module, _is_relaxed(context), context.options.debug)
             local_memory.check(self.module, host_limits().local_memory)
             self.reflections = {kernel.name: kernel for kernel in reflect.reflect(self.module)}
             self.globals = layout_globals(self.module)
@@ -163,6 +168,7 @@ class Prepared:
         self.entry_points = {entry.name: entry for entry in self.module.entry_points}
         self.plain_points: dict[str, EntryPoint] = {}  # of exchange_ids(), as they were
         self.names = list(self.entry_points)
+        self.blocks = {entry.name: entry for entry in self.module.entry_points if entry.is_block}
 
     @property
     def uniform_groups(self) -> bool:
@@ -181,6 +187,10 @@ class Prepared:
                 remarks.choose("width", "that is the size of its sub-groups")
             lanes = self.sub_group_size(name)
             return passes.PlanOptions(width=lanes, sub_groups=True, thorough=False, remarks=remarks)
+        if self.enqueues(name):
+            if remarks is not None:
+                remarks.choose("width", "work-items enqueue kernels, each for itself")
+            return passes.PlanOptions(width=1, remarks=remarks)
         if self.is_unoptimised(name) or self.is_too_large(name):
             if remarks is not None:
                 remarks.choose("width", "it has optnone" if self.is_unoptimised(name) else "it is too large")
@@ -200,6 +210,18 @@ class Prepared:
             remarks=remarks,
         )
 
+    def enqueues(self, name: str) -> bool:
+        """Whether a kernel may enqueue others, or has to do with their events."""
+        if Capability.DeviceEnqueue not in self.module.capabilities:
+            return False
+        return device_enqueue.enqueues(reflect.called(self.entry_points[name].function))
+
+    def blocks_of(self, name: str) -> list[int]:
+        """The numbers of the blocks that a kernel enqueues, and that these do."""
+        if not self.enqueues(name):
+            return []
+        return device_enqueue.blocks_of(self.entry_points[name], list(self.blocks.values()))
+
     def exchange_ids(self, name: str) -> bool:
         """Whether lanes are to follow dimension 1: the kernel's code has dimensions 0 and 1 exchanged from
         now on, and so have its launches, except those of PLAIN code (variants.py)."""
@@ -208,7 +230,7 @@ class Prepared:
             point = self.entry_points[name]
             is_large = self.size(name) > _WIDE_INSTRUCTIONS
             functions = [] if is_large or self.context.options.opt_disable else reflect.called(point.function)
-            found = bool(functions) and not self.is_unoptimised(name)
+            found = bool(functions) and not self.is_unoptimised(name) and name not in self.blocks
             found = found and may_exchange_ids(point, functions) and prefers_dimension_1(point.function)
             self._exchanged[name] = found
             if found:
@@ -286,6 +308,7 @@ class Prepared:
             target=self.context.target.key,
             options=self.context.text,
             names=self.names,
+            block_count=len(self.blocks),
             weights=[self.weight(name) for name in self.names],
             kernels=[],
             objects=[],
@@ -318,7 +341,7 @@ def kernel(program: Prepared, name: str) -> tuple[KernelInfo, list[bytes]]:
     has no object: launches get code for the formats of theirs.
     """
     try:
-        code = entry(program, name)
+        code = (block if name in program.blocks else entry)(program, name)
         objects = [] if code.is_for_any_image else [object_of(program.context, code)]
         return kernel_info(program, code), objects
     except (passes.PlanError, CodegenError, SpirvError, CompileError) as error:
@@ -352,6 +375,21 @@ def entry(program: Prepared, name: str) -> codegen.KernelCode:
             tiled = lower(program, name, options, fixed=True)
             if tiled.tile == tile:
                 tiled.has_narrow, tiled.tiles, code = True, None, tiled
+    return code
+
+
+def block(program: Prepared, name: str) -> codegen.KernelCode:
+    """A block that kernels enqueue, as LLVM IR for all launches: there is nobody who could have more made."""
+    options = replace(program.lanes(name), small_ids=False, aligned_groups=False)
+    if options.sub_groups:
+        code = lower(program, name, narrow(program, name), fixed=True)
+    else:
+        code = lower(program, name, options, "full and rest", alone=True)
+        if code.assumes_small_ids or code.has_rest:
+            code = lower(program, name, narrow(program, name), fixed=True)
+    code.has_narrow = code.has_more = code.has_linear = code.tries_items = code.tiles_first = False
+    code.may_run_in_lockstep = code.reads_ahead = False
+    code.tiles, code.specialisable_args, code.apart_args, code.counted = None, [], [], 0
     return code
 
 
@@ -539,6 +577,9 @@ def kernel_info(program: Prepared, code: codegen.KernelCode) -> KernelInfo:
         width=code.width,
         uses_printf=code.uses_printf,
         uses_pipes=code.uses_pipes,
+        enqueues=code.enqueues,
+        is_block=code.name in program.blocks,
+        blocks=program.blocks_of(code.name),
         uniform_groups=program.uniform_groups,
         is_wide=code.width > 1,
         has_narrow=code.has_narrow,

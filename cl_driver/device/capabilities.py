@@ -22,6 +22,11 @@ def may_have_inline_assembly() -> bool:
     return settings.flag("CL_DRIVER_INLINE_ASSEMBLY") and trust.is_trusted()
 
 
+def may_enqueue_from_kernels() -> bool:
+    """Whether kernels may enqueue kernels."""
+    return settings.flag("CL_DRIVER_DEVICE_ENQUEUE")
+
+
 class Capability:
     """One thing that a device may or may not do.
 
@@ -142,6 +147,12 @@ CAPABILITIES = (
         "3d_image_writes", extensions=("cl_khr_3d_image_writes",), features=("__opencl_c_3d_image_writes",)
     ),
     Capability("pipes", features=("__opencl_c_pipes",), spirv=("Pipes", "PipeStorage")),
+    Capability(
+        "device_enqueue",
+        features=("__opencl_c_device_enqueue",),
+        spirv=("DeviceEnqueue",),
+        present=lambda cpu: may_enqueue_from_kernels(),
+    ),
     Capability("depth_images", extensions=("cl_khr_depth_images",)),
     Capability(
         "mipmap_images",
@@ -495,6 +506,7 @@ SPIRV_NUMBERS = {
     "LiteralSampler": 20,
     "LongCompositesINTEL": 6089,
     "LongVectorEXT": 5425,
+    "DeviceEnqueue": 19,
     "MaskedGatherScatterINTEL": 6427,
     "MemoryAccessAliasingINTEL": 5910,
     "OptNoneEXT": 6094,

@@ -37,6 +37,13 @@ MAX_PIPE_ARGS = 16
 PIPE_MAX_ACTIVE_RESERVATIONS = 1 << 16
 PIPE_MAX_PACKET_SIZE = 1 << 16
 
+# Of queues on the device; native_shim/src/api/queue.c has the sizes, too. What a kernel enqueues takes some
+# hundred bytes until it is complete. The numbers of queues and of events are no limits of ours.
+DEVICE_QUEUE_PREFERRED_SIZE = 16 << 20
+DEVICE_QUEUE_MAX_SIZE = 1 << 30
+MAX_DEVICE_QUEUES = 1 << 16
+MAX_DEVICE_EVENTS = 1 << 20
+
 
 class Limits:
     """The limits of this machine; sizes in bytes."""

@@ -92,6 +92,7 @@ KERNEL = Answer(
     counted_size=(U32, "bytes of its elements"),
     apart=(U64, "bits: arguments whose buffers no other argument's may overlap"),
     arguments=(List(ARGUMENT), ""),
+    blocks=(List(U32), "numbers of the blocks that it enqueues, or that these do"),
     specialisable_arguments=(List(U32, 8), "numbers of arguments that there may be code for the values of"),
 )
 
@@ -121,7 +122,8 @@ EXECUTABLE = Answer(
     fixups=(List(U64), "offset, target: the 8 bytes at offset become the variables' address plus target"),
     variables=(List(VARIABLE), ""),
     functions=(List(FUNCTION), ""),
-    names=(List(Bytes()), "CL_PROGRAM_KERNEL_NAMES"),
+    names=(List(Bytes()), "CL_PROGRAM_KERNEL_NAMES, and then names of blocks that kernels enqueue"),
+    blocks=(U32, "of the names"),
     kernels=(List(KERNEL), "those that are compiled, in the order of the names"),
     options=(Bytes(optional=True), "of which kernel_variant_of makes more code"),
     il=(Bytes(optional=True), "likewise"),

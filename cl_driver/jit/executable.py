@@ -176,8 +176,9 @@ class KernelInfo(_Record):
     images); symbol: of the entry in objects[object_index]; block_size: of the argument block; local_static:
     bytes of kernel-scope local variables; scratch_fixed, scratch_per_item: see struct cld_thread;
     required_local_size, max_local_size: zeros if the kernel has none; max_group_size:
-    CL_KERNEL_WORK_GROUP_SIZE; width: work-items per vector; uses_pipes: it may wait
-    for other kernels; uniform_groups: every work-group must be full, as
+    CL_KERNEL_WORK_GROUP_SIZE; width: work-items per vector; uses_pipes: it may wait for other kernels;
+    enqueues: it may enqueue blocks, or uses their events; is_block: it is one; blocks: numbers of those that
+    it enqueues, and that these do, among the executable's; uniform_groups: every work-group must be full, as
     before OpenCL C 2.0; is_wide: the
     entry takes `width` work-items of dimension 0 at a time; has_narrow, has_rest, has_tiled: whether there is
     code of these kinds (variants.KINDS), for launches that the entry does not suit, those with global
@@ -223,6 +224,9 @@ class KernelInfo(_Record):
         width=_small,
         uses_printf=_flag,
         uses_pipes=_flag,
+        enqueues=_flag,
+        is_block=_flag,
+        blocks=_list,
         uniform_groups=_flag,
         is_wide=_flag,
         has_narrow=_flag,
@@ -270,6 +274,9 @@ class KernelInfo(_Record):
     width: int
     uses_printf: bool
     uses_pipes: bool
+    enqueues: bool
+    is_block: bool
+    blocks: list[int]
     uniform_groups: bool
     is_wide: bool
     has_narrow: bool
@@ -395,7 +402,8 @@ class VariantCode(_Record):
 
 
 class Executable(_Record):
-    """names: of all kernels of the program, in order; weights: of the same, about how long each takes to
+    """names: of all kernels of the program, in order, and then of the blocks that they enqueue, which are
+    block_count; weights: of the same, about how long each takes to
     compile; kernels: list[KernelInfo], those that are compiled, in any order: where there are many, a kernel
     is when it is asked for; objects: list[bytes], ELF; globals: Globals; target: Target.key of the CPU
     that it was made for; options: as given to the build; il: the program (jit/bundle.py) that it was made of,
@@ -406,6 +414,7 @@ class Executable(_Record):
         target=_text,
         options=_text,
         names=_list,
+        block_count=_small,
         weights=_list,
         kernels=_list,
         objects=_list,
@@ -418,6 +427,7 @@ class Executable(_Record):
     target: str
     options: str
     names: list[str]
+    block_count: int
     weights: list[int]
     kernels: list[KernelInfo]
     objects: list[bytes]
@@ -427,7 +437,7 @@ class Executable(_Record):
 
     def to_values(self) -> list[Any]:
         """As _Record.to_values(), with those of kernels and variables."""
-        return [self.target, self.options, self.names, self.weights,
+        return [self.target, self.options, self.names, self.block_count, self.weights,
                 [kernel.to_values() for kernel in self.kernels], self.objects,
                 self.globals.to_values(), self.il, self.functions]  # fmt: skip
 
@@ -449,12 +459,22 @@ class Executable(_Record):
                 raise ExecutableError("malformed Executable.functions")
             if not _size(function[1]):
                 raise ExecutableError("malformed Executable.functions")
+        if self.block_count > len(self.names):
+            raise ExecutableError("malformed Executable.block_count")
+        for kernel in self.kernels:
+            if not all(_small(number) and number < self.block_count for number in kernel.blocks):
+                raise ExecutableError(f"{kernel.name} enqueues blocks that are not there")
         names = set(self.names)
         if len(names) != len(self.names) or len(self.weights) != len(self.names):
             raise ExecutableError("two kernels have one name")
         if len({kernel.name for kernel in self.kernels} & names) != len(self.kernels):
             raise ExecutableError("a kernel is not one of the program's, or is there twice")
         return self
+
+    @property
+    def kernel_names(self) -> list[str]:
+        """CL_PROGRAM_KERNEL_NAMES."""
+        return self.names[: len(self.names) - self.block_count]
 
     def add(self, info: KernelInfo, objects: list[bytes]) -> None:
         """Appends a kernel and its objects, which its fields number from 0."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 
-_LINE = "CLD_CODE_SYMBOL("
+_LINES = "CLD_CODE_SYMBOL(", "CLD_CODE_PROVIDED("
 
 
 def _paths() -> list[str]:
@@ -25,5 +25,7 @@ def loader_symbols() -> frozenset[str]:
                 lines = file.read().splitlines()
         except OSError:
             continue
-        return frozenset(line[len(_LINE) : line.index(")")] for line in lines if line.startswith(_LINE))
+        return frozenset(
+            line[line.index("(") + 1 : line.index(")")] for line in lines if line.startswith(_LINES)
+        )
     raise FileNotFoundError(f"code_symbols.def is in none of {', '.join(_paths())}")

@@ -370,12 +370,13 @@ Modes: TypeAlias = "dict[ExecutionMode, tuple[int, ...]]"
 
 @record()
 class EntryPoint:
-    """OpEntryPoint Kernel with its execution modes."""
+    """OpEntryPoint Kernel with its execution modes. is_block: no kernel of the host's (spirv/blocks.py)."""
 
     name: str
     function: Function
     interface: list[Value]
     modes: Modes = field(default_factory=dict)
+    is_block: bool = False
 
 
 class BodyReader(Protocol):

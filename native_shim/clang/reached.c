@@ -9,6 +9,7 @@
  * clang that is one file, or an LLVM that has other names, never calls, and optimises everything. */
 #include "reached.h"
 
+#include "blocks.h"
 #include "kernels.h"
 #include "llvm_interface.h"
 #include "tables.h"
@@ -258,6 +259,7 @@ PUBLIC struct preserved RUN_PASSES(const void *manager, Module module, void *ana
     if (!has_begun) { /* passes run passes */
         has_begun = true;
         cld_describe_kernels(module);
+        cld_name_blocks(module);
     }
     if (is_whole) {
         is_whole = false;

@@ -29,6 +29,7 @@ TEXTS = frozenset((
 FORMATS = {
     "registration.py": "names of files, and the lines of the loader's .icd files",
     "settings.py": "names of environment variables",
+    "spirv/blocks.py": "names that clang, and native_shim/clang/blocks.c, make for blocks",
     "accuracy/": "arguments of a command",
     "cli/": "arguments of commands, names of files, and what is shown to people",
     "explain/assembly.py": "LLVM's assembly",

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 
 from ...fast_typing import Protocol
+from ...passes.ir.link_names import DEVICE_FUNCTIONS
 from ...spirv.enums import StorageClass
 from ...spirv.module import Function, Instruction, Kind, Value, Variable
 from ..expand.ternary_logic import ternary_vector
@@ -23,6 +24,7 @@ from ..llvm.types import constant_text, flat, ir_type, size_of
 INLINE_LIMIT = 64
 
 YIELD = "cld_yield"  # of the data plane, which the library calls
+_NATIVE = {YIELD: "void ()", **DEVICE_FUNCTIONS}
 
 UNSAFE_IN_NAMES = str.maketrans({'"': "_", "\\": "_", "\n": "_"})
 
@@ -112,9 +114,10 @@ class ModuleEmitter:
         if found is not None:
             return found
         name = function.linkage[0] if function.linkage else function.name
-        if name == YIELD:
+        if name in _NATIVE:
             symbol = f"@{name}"
-            self.constants.append(f"declare void {symbol}()")
+            result, parameters = _NATIVE[name].split(" ", 1)
+            self.constants.append(f"declare {result} {symbol}{parameters}")
         elif not function.blocks:
             defined = self.library.function(name) if self.library is not None else None
             if defined is None or not defined.blocks:

@@ -6,7 +6,7 @@ from ...spirv.enums import BuiltIn, Decoration, Op, StorageClass
 from ...spirv.module import Constant, ConstantExpr, Function, Instruction, Value, Variable
 from .instructions import EXTINST_PRINTF, is_extinst
 from .layout import alignment_of, size_of
-from .link_names import PIPE_FUNCTIONS
+from .link_names import DEVICE_FUNCTIONS, PIPE_FUNCTIONS
 from .plan import KernelPlan, LocalVariable
 
 LOCAL_ALIGNMENT = 16  # at least this for arrays in local memory, so that vectors of work-items load aligned
@@ -22,7 +22,9 @@ def describe(plan: KernelPlan) -> None:
     plan.builtins = found.builtins
     plan.calls = list(found.calls)
     plan.uses_printf = found.uses_printf
-    plan.uses_pipes = any(f.linkage is not None and f.linkage[0] in PIPE_FUNCTIONS for f in plan.calls)
+    names = {f.linkage[0] for f in plan.calls if f.linkage is not None}
+    plan.uses_pipes = not names.isdisjoint(PIPE_FUNCTIONS)
+    plan.enqueues = not names.isdisjoint(DEVICE_FUNCTIONS)
     plan.private_size = found.private_size
     offset = 0
     for variable in found.variables:

@@ -27,8 +27,9 @@ def has_variable_arrays(module: Module) -> bool:
     return not _VARIABLE_ARRAYS.isdisjoint(module.capabilities)
 
 
-def lower_extensions(module: Module, is_relaxed: bool = False) -> dict[str, int]:
-    """Changes a linked and valid module. is_relaxed: see max_errors.py. Passes are imported when needed.
+def lower_extensions(module: Module, is_relaxed: bool = False, tells: bool = False) -> dict[str, int]:
+    """Changes a linked and valid module. is_relaxed: see max_errors.py; tells: see device_enqueue.py. Passes
+    are imported when needed.
 
     Returns the addresses of functions that hosts may ask for, by their names. SpirvError for what cannot be
     done."""
@@ -42,6 +43,10 @@ def lower_extensions(module: Module, is_relaxed: bool = False) -> dict[str, int]
         from .function_pointers import lower_function_pointers
 
         addresses = lower_function_pointers(module)
+    if Capability.DeviceEnqueue in capabilities:
+        from .device_enqueue import lower_device_enqueue
+
+        lower_device_enqueue(module, tells)
     if not _PIPES.isdisjoint(capabilities):
         from .pipes import lower_pipes
 

@@ -298,7 +298,7 @@ def _entry_point(entry: EntryPoint) -> None:
     for one, other in _EXCLUDING:
         if not {*entry.modes.get(one, ())}.isdisjoint(entry.modes.get(other, ())):
             raise refuse(name, f"{one.name} and {other.name} for the same width", offset)
-    for argument in entry.function.arguments:
+    for argument in () if entry.is_block else entry.function.arguments:
         rule = _broken_by(argument)
         if rule:
             raise refuse(name, f"argument {argument.index} {rule}", offset)

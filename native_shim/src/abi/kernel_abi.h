@@ -40,6 +40,12 @@ struct cld_combining_table {
     uint64_t evictions;                                         /* entries that another address took over */
 };
 
+/* OpBuildNDRange (SPIR-V), ndrange_t (OpenCL C): builtins/cl/ndrange.cl makes them. */
+struct cld_ndrange {
+    uint32_t dimensions;
+    uint64_t offset[3], size[3], local[3]; /* local: zeros where it is the driver's to choose */
+};
+
 /* Runs the groups [first, last) in linear order: x fastest. args is the packed argument block. */
 typedef void (*cld_kernel_fn)(const struct cld_launch *launch, const uint8_t *args, struct cld_thread *thread,
                               uint64_t first, uint64_t last);
@@ -50,6 +56,7 @@ typedef void (*cld_kernel_fn)(const struct cld_launch *launch, const uint8_t *ar
  *   int32_t cld_assert_fail(void *printf_buffer, const char *expression, const uint8_t *args,
  *                           uint32_t args_size);
  *   void cld_yield(void);  found nothing to do, and may ask again at once
+ *   those of launch/device_enqueue.h
  * args: each argument in order of the call, at the next multiple of 8 bytes: one tag word
  * (uint32 element size in bytes | uint32 element count << 8 | kind << 16; kind 0 integer, 1 float, 2 pointer
  * or string), 4 bytes of padding, then the elements, tightly packed (a 3-vector has 3). Those of

@@ -20,6 +20,7 @@ static void destroy_context(void *object) {
     for (uint32_t i = 0; i < context->device_count; i++)
         cld_object_drop(context->devices[i]);
     free(context->devices);
+    free(context->default_queues);
     free(context->properties);
 }
 
@@ -64,7 +65,8 @@ static cl_context make_context(const cl_context_properties *properties, uint32_t
     struct cld_context *context = NULL;
     if (!status) {
         context = cld_object_new(CLD_CONTEXT);
-        if (!context || !cld_copy_properties(properties, &context->property_count, &context->properties))
+        if (!context || !cld_copy_properties(properties, &context->property_count, &context->properties) ||
+            !(context->default_queues = calloc(count, sizeof *context->default_queues)))
             status = CL_OUT_OF_HOST_MEMORY;
     }
     if (context) {

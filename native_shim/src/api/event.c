@@ -22,12 +22,8 @@ __attribute__((constructor)) static void register_event(void) {
 CL_API_ENTRY cl_event CL_API_CALL clCreateUserEvent(cl_context handle, cl_int *errcode_ret) {
     struct cld_context *context = cld_object_check(handle, CLD_CONTEXT);
     CLD_REQUIRE_OR_NULL(context, CL_INVALID_CONTEXT, "not a context");
-    struct cld_event *event = cld_object_new(CLD_EVENT);
+    struct cld_event *event = cld_user_event_new(context);
     CLD_REQUIRE_OR_NULL(event, CL_OUT_OF_HOST_MEMORY, "no memory");
-    cld_object_hold(context);
-    event->context = context;
-    event->type = CL_COMMAND_USER;
-    atomic_store(&event->status, CL_SUBMITTED);
     if (errcode_ret)
         *errcode_ret = CL_SUCCESS;
     return (cl_event)event;
@@ -38,12 +34,8 @@ CL_API_ENTRY cl_int CL_API_CALL clSetUserEventStatus(cl_event handle, cl_int exe
     CLD_REQUIRE(event && event->type == CL_COMMAND_USER, CL_INVALID_EVENT, "not a user event");
     CLD_REQUIRE(execution_status <= CL_COMPLETE, CL_INVALID_VALUE,
                 "execution_status is neither CL_COMPLETE nor negative");
-    int32_t unset = 0;
-    bool first = atomic_compare_exchange_strong(&event->blockers, &unset, 1);
+    bool first = cld_user_event_set(event, execution_status, NULL);
     CLD_REQUIRE(first, CL_INVALID_OPERATION, "the status was set before");
-    cld_object_hold(event); /* a thread that waits for it may release it at once */
-    cld_event_complete(event, execution_status, NULL);
-    cld_object_drop(event);
     return CL_SUCCESS;
 }
 
@@ -125,6 +117,7 @@ CL_API_ENTRY cl_int CL_API_CALL clGetEventProfilingInfo(cl_event handle, cl_prof
     CLD_REQUIRE(cld_event_status(event) == CL_COMPLETE, CL_PROFILING_INFO_NOT_AVAILABLE,
                 "the command is not complete");
     enum cld_time time;
+    cl_ulong stamp;
     switch (param_name) {
     case CL_PROFILING_COMMAND_QUEUED:
         time = CLD_TIME_QUEUED;
@@ -136,12 +129,17 @@ CL_API_ENTRY cl_int CL_API_CALL clGetEventProfilingInfo(cl_event handle, cl_prof
         time = CLD_TIME_START;
         break;
     case CL_PROFILING_COMMAND_END:
-    case CL_PROFILING_COMMAND_COMPLETE: /* "equivalent to CL_PROFILING_COMMAND_END" without device enqueue */
         time = CLD_TIME_END;
         break;
+    case CL_PROFILING_COMMAND_COMPLETE: /* with all that the command has enqueued itself */
+        time = CLD_TIME_END;
+        if (!event->enqueues)
+            break;
+        stamp = event->node.complete_time;
+        return cld_info(&stamp, sizeof stamp, param_value_size, param_value, param_value_size_ret);
     default:
         CLD_REQUIRE(false, CL_INVALID_VALUE, "param_name is not a profiling query");
     }
-    cl_ulong stamp = event->times[time];
+    stamp = event->times[time];
     return cld_info(&stamp, sizeof stamp, param_value_size, param_value, param_value_size_ret);
 }

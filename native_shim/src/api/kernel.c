@@ -165,7 +165,9 @@ CL_API_ENTRY cl_int CL_API_CALL clCreateKernelsInProgram(cl_program handle, cl_u
     CLD_REQUIRE(!status, status, "the program has no executable, or none that can be loaded");
     cld_lock(program);
     const struct cld_program_build *build = program->builds;
-    uint32_t count = 0, made = 0, most = build ? build->executable->name_count : 0;
+    uint32_t count = 0, made = 0, most = 0;
+    if (build)
+        most = build->executable->name_count - build->executable->block_count;
     for (uint32_t i = 0; i < most; i++)
         count += same_everywhere(program, i);
     bool room = !kernels || num_kernels >= count;

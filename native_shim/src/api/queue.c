@@ -4,11 +4,19 @@
 
 #include "api/common.h"
 #include "base/log.h"
+#include "base/settings.h"
 #include "object/info.h"
 #include "object/lock.h"
 #include "runtime/command.h"
 
 enum { SUPPORTED = CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE | CL_QUEUE_PROFILING_ENABLE };
+
+/* Of queues on the device; cl_driver/device/limits.py has the same. */
+enum { PREFERRED_SIZE = 16 << 20, MAX_SIZE = 1 << 30 };
+
+static bool has_device_queues(void) {
+    return cld_setting_is(CL_DRIVER_DEVICE_ENQUEUE_SETTING, "1");
+}
 
 static void destroy_queue(void *object) {
     struct cld_queue *queue = object;
@@ -25,7 +33,13 @@ static void destroy_queue(void *object) {
 
 /* "clReleaseCommandQueue performs an implicit flush." */
 static void release_queue(void *object) {
-    cld_queue_flush(object, NULL);
+    struct cld_queue *queue = object;
+    struct cld_context *context = queue->context;
+    cld_queue_flush(queue, NULL);
+    for (uint32_t i = 0; i < context->device_count; i++) {
+        struct cld_queue *is_default = queue;
+        atomic_compare_exchange_strong(&context->default_queues[i], &is_default, NULL);
+    }
 }
 
 __attribute__((constructor)) static void register_queue(void) {
@@ -33,8 +47,17 @@ __attribute__((constructor)) static void register_queue(void) {
     cld_object_on_release(CLD_QUEUE, release_queue);
 }
 
+static _Atomic(struct cld_queue *) *default_place(struct cld_context *context,
+                                                  const struct cld_device *device) {
+    uint32_t i = 0;
+    while (context->devices[i] != device)
+        i++;
+    return &context->default_queues[i];
+}
+
+/* size: of one on the device. */
 static cl_command_queue make_queue(struct cld_context *context, struct cld_device *device,
-                                   cl_command_queue_properties properties,
+                                   cl_command_queue_properties properties, uint64_t size,
                                    const cl_queue_properties *property_list, cl_int *errcode_ret) {
     struct cld_queue *queue = cld_object_new(CLD_QUEUE);
     CLD_REQUIRE_OR_NULL(queue, CL_OUT_OF_HOST_MEMORY, "no memory");
@@ -43,6 +66,7 @@ static cl_command_queue make_queue(struct cld_context *context, struct cld_devic
     queue->context = context;
     queue->device = device;
     queue->properties = properties;
+    queue->size = size;
     pthread_mutex_init(&queue->lock, NULL);
     cld_lock(context);
     queue->next = context->queues;
@@ -62,6 +86,8 @@ static cl_command_queue make_queue(struct cld_context *context, struct cld_devic
         memcpy(queue->property_list, property_list, count * sizeof *property_list);
         queue->property_count = count;
     }
+    if (properties & CL_QUEUE_ON_DEVICE_DEFAULT)
+        atomic_store(default_place(context, device), queue);
     if (errcode_ret)
         *errcode_ret = CL_SUCCESS;
     return (cl_command_queue)queue;
@@ -77,13 +103,16 @@ clCreateCommandQueueWithProperties(cl_context context_handle, cl_device_id devic
                         "not a device of the context");
     cl_command_queue_properties bits = 0;
     bool has_size = false;
+    uint64_t size = 0;
     for (size_t i = 0; properties && properties[i]; i += 2) {
         CLD_REQUIRE_OR_NULL(properties[i] == CL_QUEUE_PROPERTIES || properties[i] == CL_QUEUE_SIZE,
                             CL_INVALID_VALUE, "not a queue property");
         if (properties[i] == CL_QUEUE_PROPERTIES)
             bits = properties[i + 1];
-        else
+        else {
             has_size = true;
+            size = properties[i + 1];
+        }
     }
     CLD_REQUIRE_OR_NULL(
         !(bits & ~(cl_command_queue_properties)(SUPPORTED | CL_QUEUE_ON_DEVICE | CL_QUEUE_ON_DEVICE_DEFAULT)),
@@ -95,9 +124,22 @@ clCreateCommandQueueWithProperties(cl_context context_handle, cl_device_id devic
                         "CL_QUEUE_ON_DEVICE_DEFAULT is for device queues");
     CLD_REQUIRE_OR_NULL(!has_size || (bits & CL_QUEUE_ON_DEVICE), CL_INVALID_VALUE,
                         "CL_QUEUE_SIZE is for device queues");
-    CLD_REQUIRE_OR_NULL(!(bits & CL_QUEUE_ON_DEVICE), CL_INVALID_QUEUE_PROPERTIES,
+    CLD_REQUIRE_OR_NULL(!(bits & CL_QUEUE_ON_DEVICE) || has_device_queues(), CL_INVALID_QUEUE_PROPERTIES,
                         "the device has no on-device queues");
-    return make_queue(context, device, bits, properties, errcode_ret);
+    /* "CL_QUEUE_SIZE [...] must be a value <= CL_DEVICE_QUEUE_ON_DEVICE_MAX_SIZE." */
+    CLD_REQUIRE_OR_NULL(size <= MAX_SIZE, CL_INVALID_QUEUE_PROPERTIES, "a larger queue than there may be");
+    if (bits & CL_QUEUE_ON_DEVICE && !size)
+        size = PREFERRED_SIZE;
+    /* "If a default device queue has already been created [...], clCreateCommandQueueWithProperties will
+     * return the default device queue and increment its retain count by 1." */
+    struct cld_queue *found =
+        bits & CL_QUEUE_ON_DEVICE_DEFAULT ? atomic_load(default_place(context, device)) : NULL;
+    if (found && !cld_object_retain(found, CLD_QUEUE, CL_INVALID_COMMAND_QUEUE)) {
+        if (errcode_ret)
+            *errcode_ret = CL_SUCCESS;
+        return (cl_command_queue)found;
+    }
+    return make_queue(context, device, bits, size, properties, errcode_ret);
 }
 
 CL_API_ENTRY cl_command_queue CL_API_CALL clCreateCommandQueue(cl_context context_handle,
@@ -111,7 +153,7 @@ CL_API_ENTRY cl_command_queue CL_API_CALL clCreateCommandQueue(cl_context contex
                         "not a device of the context");
     CLD_REQUIRE_OR_NULL(!(properties & ~(cl_command_queue_properties)SUPPORTED), CL_INVALID_VALUE,
                         "an unknown bit of properties");
-    return make_queue(context, device, properties, NULL, errcode_ret);
+    return make_queue(context, device, properties, 0, NULL, errcode_ret);
 }
 
 /* "Support for modifying the properties of a command-queue is required only for OpenCL 1.0 devices." */
@@ -132,8 +174,14 @@ CL_API_ENTRY cl_int CL_API_CALL clSetDefaultDeviceCommandQueue(cl_context contex
     struct cld_device *device = cld_object_check(device_handle, CLD_DEVICE);
     CLD_REQUIRE(device && cld_context_has_device(context, device), CL_INVALID_DEVICE,
                 "not a device of the context");
-    (void)queue_handle;
-    CLD_REQUIRE(false, CL_INVALID_OPERATION, "the device has no on-device queues");
+    CLD_REQUIRE(has_device_queues(), CL_INVALID_OPERATION, "the device has no on-device queues");
+    /* "CL_INVALID_COMMAND_QUEUE if command_queue is not a valid command-queue for device." */
+    struct cld_queue *queue = cld_queue_check(queue_handle);
+    CLD_REQUIRE(queue && queue->properties & CL_QUEUE_ON_DEVICE && queue->context == context &&
+                    queue->device == device,
+                CL_INVALID_COMMAND_QUEUE, "not a queue on the device");
+    atomic_store(default_place(context, device), queue);
+    return CL_SUCCESS;
 }
 
 CL_API_ENTRY cl_int CL_API_CALL clGetCommandQueueInfo(cl_command_queue handle,
@@ -143,7 +191,7 @@ CL_API_ENTRY cl_int CL_API_CALL clGetCommandQueueInfo(cl_command_queue handle,
     struct cld_queue *queue = cld_queue_check(handle);
     CLD_REQUIRE(queue, CL_INVALID_COMMAND_QUEUE, "not a command-queue");
     cl_uint count;
-    cl_command_queue none = NULL;
+    const struct cld_queue *default_queue;
     const void *answer;
     size_t size;
     switch (param_name) {
@@ -168,13 +216,19 @@ CL_API_ENTRY cl_int CL_API_CALL clGetCommandQueueInfo(cl_command_queue handle,
         answer = queue->property_list;
         size = queue->property_count * sizeof *queue->property_list;
         break;
-    case CL_QUEUE_DEVICE_DEFAULT: /* "may return NULL" of devices without on-device queues */
-        answer = &none;
-        size = sizeof none;
+    case CL_QUEUE_DEVICE_DEFAULT:
+        default_queue = cld_context_default_queue(queue->context, queue->device);
+        answer = &default_queue;
+        size = sizeof default_queue;
         break;
     case CL_QUEUE_SIZE:
         /* "CL_INVALID_COMMAND_QUEUE if command_queue is not a valid command-queue for param_name." */
-        CLD_REQUIRE(false, CL_INVALID_COMMAND_QUEUE, "only device queues have a size");
+        CLD_REQUIRE(queue->properties & CL_QUEUE_ON_DEVICE, CL_INVALID_COMMAND_QUEUE,
+                    "only device queues have a size");
+        count = (cl_uint)queue->size;
+        answer = &count;
+        size = sizeof count;
+        break;
     default:
         CLD_REQUIRE(false, CL_INVALID_VALUE, "param_name is not a queue query");
     }
@@ -183,13 +237,15 @@ CL_API_ENTRY cl_int CL_API_CALL clGetCommandQueueInfo(cl_command_queue handle,
 
 CL_API_ENTRY cl_int CL_API_CALL clFlush(cl_command_queue handle) {
     struct cld_queue *queue = cld_queue_check(handle);
-    CLD_REQUIRE(queue, CL_INVALID_COMMAND_QUEUE, "not a command-queue");
+    CLD_REQUIRE(queue && !(queue->properties & CL_QUEUE_ON_DEVICE), CL_INVALID_COMMAND_QUEUE,
+                "not a host command-queue");
     cld_queue_flush(queue, NULL);
     return CL_SUCCESS;
 }
 
 CL_API_ENTRY cl_int CL_API_CALL clFinish(cl_command_queue handle) {
     struct cld_queue *queue = cld_queue_check(handle);
-    CLD_REQUIRE(queue, CL_INVALID_COMMAND_QUEUE, "not a command-queue");
+    CLD_REQUIRE(queue && !(queue->properties & CL_QUEUE_ON_DEVICE), CL_INVALID_COMMAND_QUEUE,
+                "not a host command-queue");
     return cld_queue_finish(queue);
 }

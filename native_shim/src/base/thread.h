@@ -18,6 +18,7 @@ enum cld_role {
 
 struct dead;        /* object/object.c */
 struct cld_running; /* launch/fault.h */
+struct cld_event;   /* runtime/command.h */
 
 struct cld_self {
     struct dead *dead, *dead_spare; /* recycled slots of this thread */
@@ -34,6 +35,10 @@ struct cld_self {
     struct cld_combining_table *table; /* likewise */
     bool has_counts, has_table;        /* of the command that it executes */
     struct cld_running *running;       /* once it has executed a kernel */
+    struct cld_event *parent; /* the kernel that it executes, if that may enqueue others (runtime/family.h) */
+    struct cld_ready {        /* commands that it has made ready meanwhile */
+        struct cld_event *first, *last;
+    } children;
 };
 
 extern _Thread_local struct cld_self cld_self_storage;

@@ -66,7 +66,11 @@ static bool take_names(struct cld_executable *executable, const struct cld_answe
         if (!(executable->names[executable->name_count] = strndup(name->data, name->size)))
             return false;
     }
-    return true;
+    if (answer->blocks > answer->names_count)
+        return false;
+    executable->block_count = answer->blocks;
+    executable->blocks = calloc((size_t)executable->block_count + 1, sizeof(struct cld_kernel_info *));
+    return executable->blocks;
 }
 
 static bool make_globals(struct cld_executable *executable, const struct cld_answer_executable *answer) {
@@ -132,6 +136,46 @@ static bool take_specialisable(struct cld_kernel_info *info, const struct cld_an
     return true;
 }
 
+static bool take_blocks(struct cld_kernel_info *info, const struct cld_answer_kernel *answer) {
+    if (!(info->blocks = calloc(answer->blocks_count + 1, sizeof *info->blocks)))
+        return false;
+    for (; info->block_count < answer->blocks_count; info->block_count++) {
+        if (answer->blocks[info->block_count] >= info->executable->block_count)
+            return false;
+        info->blocks[info->block_count] = answer->blocks[info->block_count];
+    }
+    return true;
+}
+
+/* What kernels enqueue has one argument for what it has captured, of local memory the others, and an entry
+ * for all launches. */
+static bool is_block(const struct cld_kernel_info *info) {
+    const uint64_t others = CLD_KERNEL_NARROW | CLD_KERNEL_REST | CLD_KERNEL_TILED | CLD_KERNEL_EXCHANGED;
+    if (!info->entry || info->flags & others || !info->arg_count || info->args[0].kind != CLD_ARG_GLOBAL ||
+        info->history || info->counted)
+        return false;
+    for (uint32_t i = 1; i < info->arg_count; i++)
+        if (info->args[i].kind != CLD_ARG_LOCAL)
+            return false;
+    return true;
+}
+
+/* Puts a kernel where it belongs in a build. False, and drops it, if it does not belong there. */
+static bool settle(struct cld_program_build *build, uint32_t place, struct cld_kernel_info *info) {
+    struct cld_executable *executable = build->executable;
+    uint32_t first = executable->name_count - executable->block_count;
+    if (!info || (place >= first) != ((info->flags & CLD_KERNEL_BLOCK) != 0)) {
+        cld_kernel_info_drop(info);
+        return false;
+    }
+    build->infos[place] = info;
+    if (place >= first) {
+        executable->blocks[place - first] = info;
+        atomic_fetch_add(&info->holds, 1);
+    }
+    return true;
+}
+
 /* The function of a symbol in a kernel's code; false if it is not there. NULL: the kernel has no entry. */
 static bool find_entry(struct cld_code *code, const char *symbol, cld_kernel_fn *entry) {
     if (!code)
@@ -152,7 +196,9 @@ static struct cld_kernel_info *take_kernel(struct cld_executable *executable, st
         return NULL;
     atomic_store(&info->holds, 1);
     info->executable = executable;
-    atomic_fetch_add(&executable->holds, 1);
+    info->flags = answer->flags;
+    if (!(info->flags & CLD_KERNEL_BLOCK))
+        atomic_fetch_add(&executable->holds, 1);
     info->name = strndup(answer->name.data, answer->name.size);
     info->block_size = answer->block_size;
     info->local_static = answer->local_static;
@@ -165,7 +211,6 @@ static struct cld_kernel_info *take_kernel(struct cld_executable *executable, st
     info->max_group_size = answer->max_group_size;
     info->width = answer->width;
     info->uses_printf = answer->uses_printf;
-    info->flags = answer->flags;
     info->tile_width = answer->tile_width;
     info->tile_height = answer->tile_height;
     info->repeated_dimensions = answer->repeated_dimensions;
@@ -177,8 +222,10 @@ static struct cld_kernel_info *take_kernel(struct cld_executable *executable, st
     info->counted_size = answer->counted_size;
     info->apart = answer->apart;
     char *symbol = strndup(answer->symbol.data, answer->symbol.size);
-    bool is_whole = take_args(info, answer) && take_specialisable(info, answer) && info->name && symbol &&
-                    find_entry(code, symbol, &info->entry);
+    bool is_whole = take_args(info, answer) && take_specialisable(info, answer) &&
+                    take_blocks(info, answer) && info->name && symbol &&
+                    find_entry(code, symbol, &info->entry) &&
+                    (!(info->flags & CLD_KERNEL_BLOCK) || is_block(info));
     free(symbol);
     if (!is_whole) {
         cld_kernel_info_drop(info);
@@ -225,7 +272,7 @@ static bool take_build(struct cld_program_build *build, uint32_t number,
         if (at == executable->name_count || kernel->object < -1 || kernel->object >= answer->objects_count)
             return false;
         struct cld_code *code = kernel->object < 0 ? NULL : executable->code[kernel->object];
-        if (!(build->infos[at] = take_kernel(executable, code, kernel)))
+        if (!settle(build, at, take_kernel(executable, code, kernel)))
             return false;
     }
     return copy_bytes(&executable->options, &executable->options_size, &answer->options) &&
@@ -326,10 +373,21 @@ struct wanted {
 };
 
 int64_t cld_program_build_find(const struct cld_program_build *build, const char *name) {
-    for (uint32_t i = 0; i < build->executable->name_count; i++)
+    uint32_t count = build->executable->name_count - build->executable->block_count;
+    for (uint32_t i = 0; i < count; i++)
         if (!strcmp(build->executable->names[i], name))
             return i;
     return -1;
+}
+
+static bool add_missing(const struct cld_program_build *build, uint32_t place, struct wanted *wanted) {
+    if (build->infos[place])
+        return true;
+    size_t most = build->executable->name_count;
+    if (!wanted->places && !(wanted->places = malloc(most * sizeof *wanted->places)))
+        return false;
+    wanted->places[wanted->count++] = place;
+    return true;
 }
 
 /* What is missing of the kernel of that name, or of all for NULL, in one of the program's executables: the
@@ -346,13 +404,15 @@ static cl_int find_missing(struct cld_program *program, const char *name, struct
             first = (uint32_t)place;
             end = first + 1;
         }
-        for (uint32_t i = first; i < end; i++) {
-            if (build->infos[i])
-                continue;
-            if (!wanted->places && !(wanted->places = malloc((end - i) * sizeof *wanted->places)))
+        for (uint32_t i = first; i < end; i++)
+            if (!add_missing(build, i, wanted))
                 return CL_OUT_OF_HOST_MEMORY;
-            wanted->places[wanted->count++] = i;
-        }
+        /* A kernel that is there says which blocks it enqueues. */
+        const struct cld_kernel_info *found = name ? build->infos[first] : NULL;
+        uint32_t blocks = build->executable->name_count - build->executable->block_count;
+        for (uint32_t i = 0; found && i < found->block_count; i++)
+            if (!add_missing(build, blocks + found->blocks[i], wanted))
+                return CL_OUT_OF_HOST_MEMORY;
         if (wanted->count) {
             wanted->executable = build->executable;
             atomic_fetch_add(&wanted->executable->holds, 1);
@@ -388,10 +448,8 @@ static bool put(struct cld_program_build *build, uint32_t place, struct cld_code
                 const struct cld_answer_kernel *answer) {
     struct cld_executable *executable = build->executable;
     bool has_room = atomic_load(&executable->code_count) < executable->code_room;
-    struct cld_kernel_info *info =
-        build->infos[place] || !has_room ? NULL : take_kernel(executable, code, answer);
-    if (info) {
-        build->infos[place] = info;
+    bool is_wanted = !build->infos[place] && has_room;
+    if (is_wanted && settle(build, place, take_kernel(executable, code, answer))) {
         if (code)
             add_code(executable, code);
     } else if (code) {

@@ -20,9 +20,11 @@ struct cld_executable {
     uint32_t code_room;
     struct cld_code **code;
     uint32_t name_count;
-    char **names;            /* CL_PROGRAM_KERNEL_NAMES */
-    uint8_t *globals;        /* program-scope variables, initialised */
-    uint8_t *globals_memory; /* what they lie in: malloced */
+    char **names;                    /* CL_PROGRAM_KERNEL_NAMES, and of blocks that they enqueue */
+    uint32_t block_count;            /* of the names: the last ones */
+    struct cld_kernel_info **blocks; /* what there is of them, held */
+    uint8_t *globals;                /* program-scope variables, initialised */
+    uint8_t *globals_memory;         /* what they lie in: malloced */
     size_t globals_size;
     uint32_t variable_count; /* of those that hosts may ask for */
     struct cld_program_variable *variables;
@@ -113,6 +115,10 @@ enum cld_kernel_flags {
     CLD_KERNEL_EXCHANGED = 65536,
     /* It writes or reads pipes, so that it may wait for another kernel. */
     CLD_KERNEL_PIPES = 131072,
+    /* It may enqueue blocks, or use their events. */
+    CLD_KERNEL_ENQUEUES = 262144,
+    /* It is a block that kernels enqueue: the executable has it, and it does not hold the executable. */
+    CLD_KERNEL_BLOCK = 524288,
 };
 
 /* What the data plane knows of one compiled kernel; immutable, shared by clones and by all cl_kernel of one
@@ -150,6 +156,8 @@ struct cld_kernel_info {
     _Atomic(struct cld_variant *) variants;
     uint32_t specialisable_count; /* of arguments that there may be code for the values of */
     uint32_t specialisable_args[CLD_MOST_SPECIALISABLE]; /* their numbers: images, samplers, small integers */
+    uint32_t block_count;
+    uint32_t *blocks; /* malloced: the numbers of those that it, or what it enqueues, enqueues */
     struct cld_specialisation_history
         *history;                    /* kernel/argument_specialisation.h; NULL without such arguments */
     _Atomic uint64_t busy_time;      /* ns that launches of such kernels were estimated to take, in all */

@@ -14,6 +14,9 @@ void cld_executable_drop(struct cld_executable *executable) {
         if (executable->code[i])
             cld_code_unload(executable->code[i]);
     free(executable->code);
+    for (uint32_t i = 0; executable->blocks && i < executable->block_count; i++)
+        cld_kernel_info_drop(executable->blocks[i]);
+    free(executable->blocks);
     for (uint32_t i = 0; i < executable->name_count; i++)
         free(executable->names[i]);
     free(executable->names);
@@ -29,8 +32,10 @@ void cld_kernel_info_drop(struct cld_kernel_info *info) {
         return;
     cld_variants_drop(info);
     free(info->history);
-    cld_executable_drop(info->executable);
+    if (!(info->flags & CLD_KERNEL_BLOCK))
+        cld_executable_drop(info->executable);
     free(info->name);
     free(info->args);
+    free(info->blocks);
     free(info);
 }

@@ -107,6 +107,20 @@ static cl_int set_pipe(struct cld_kernel *kernel, cl_uint index, size_t arg_size
     return CL_SUCCESS;
 }
 
+/* "CL_INVALID_DEVICE_QUEUE for an argument declared to be of type queue_t when the specified arg_value is not
+ * a valid device queue object." */
+static cl_int set_queue(struct cld_kernel *kernel, cl_uint index, size_t arg_size, const void *arg_value) {
+    cl_command_queue handle = NULL;
+    CLD_REQUIRE(arg_size == sizeof handle, CL_INVALID_ARG_SIZE, "arg_size is not sizeof(cl_command_queue)");
+    if (arg_value)
+        memcpy(&handle, arg_value, sizeof handle);
+    struct cld_queue *queue = cld_object_check(handle, CLD_QUEUE);
+    CLD_REQUIRE(queue && queue->properties & CL_QUEUE_ON_DEVICE && queue->context == kernel->program->context,
+                CL_INVALID_DEVICE_QUEUE, "not a queue on a device of the kernel's context");
+    memcpy(kernel->block + kernel->info->args[index].offset, &queue, sizeof queue);
+    return CL_SUCCESS;
+}
+
 cl_int cld_set_kernel_arg(struct cld_kernel *kernel, cl_uint arg_index, size_t arg_size,
                           const void *arg_value) {
     CLD_REQUIRE(arg_index < kernel->info->arg_count, CL_INVALID_ARG_INDEX, "the kernel has fewer arguments");
@@ -126,9 +140,8 @@ cl_int cld_set_kernel_arg(struct cld_kernel *kernel, cl_uint arg_index, size_t a
         status = set_sampler(kernel, arg, arg_size, arg_value);
         break;
     case CLD_ARG_QUEUE:
-        CLD_REQUIRE(arg_size == sizeof(cl_command_queue), CL_INVALID_ARG_SIZE,
-                    "arg_size is not sizeof(cl_command_queue)");
-        CLD_REQUIRE(false, CL_INVALID_DEVICE_QUEUE, "the device has no on-device queues");
+        status = set_queue(kernel, arg_index, arg_size, arg_value);
+        break;
     case CLD_ARG_IMAGE:
         status = set_image(kernel, arg_index, arg_size, arg_value);
         break;

@@ -19,6 +19,13 @@ cl_int cld_launch_prepare(struct cld_queue *queue, struct cld_kernel *kernel,
                           const struct cld_launch_sizes *sizes, bool *is_complete,
                           struct cld_event **command);
 
+/* A command that executes a block, in three steps (device_enqueue.c): it is made, NULL without memory; its
+ * arguments are put into kernel.args, of which local ones get places; the range is looked at. */
+struct cld_event *cld_launch_block_new(struct cld_queue *queue, struct cld_kernel_info *info,
+                                       bool with_event);
+cl_int cld_launch_place_local(struct cld_event *command, const uint64_t *sizes);
+cl_int cld_launch_block_fill(struct cld_event *command, const struct cld_ndrange *range);
+
 /* clSetKernelArg, clSetKernelArgSVMPointer and clSetKernelExecInfo of a kernel that may be a copy
  * (kernel_args.c). */
 cl_int cld_set_kernel_arg(struct cld_kernel *kernel, cl_uint arg_index, size_t arg_size,

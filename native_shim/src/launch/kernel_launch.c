@@ -11,6 +11,7 @@
 #include "kernel/executable.h"
 #include "kernel/kernel.h"
 #include "kernel/variant.h"
+#include "launch/block_room.h"
 #include "launch/fault.h"
 #include "launch/kernel_command.h"
 #include "launch/ndrange.h"
@@ -19,6 +20,7 @@
 #include "memory/image.h"
 #include "memory/mem.h"
 #include "runtime/enqueue_check.h"
+#include "runtime/worker.h"
 
 /* Every how many launches of a short kernel the time is taken. */
 enum { MEASURE_EVERY = 16, SHORT_TIME = 2000 };
@@ -125,6 +127,13 @@ static cl_int snapshot(struct cld_event *command, const struct cld_kernel *kerne
                 return CL_OUT_OF_HOST_MEMORY;
             const struct cld_image_desc *desc = &mem->image->desc;
             memcpy(args + arg->offset, &desc, sizeof desc);
+        } else if (arg->kind == CLD_ARG_QUEUE) {
+            void *queue;
+            memcpy(&queue, args + arg->offset, sizeof queue);
+            CLD_REQUIRE(cld_object_check(queue, CLD_QUEUE), CL_INVALID_KERNEL_ARGS,
+                        "an argument was released after it was set");
+            if (!cld_command_hold_mem(command, queue)) /* as an object: all are held alike */
+                return CL_OUT_OF_HOST_MEMORY;
         } else if (arg->kind == CLD_ARG_PIPE) {
             struct cld_mem *mem = cld_object_check(kernel->mems[i], CLD_MEM);
             CLD_REQUIRE(mem && mem->type == CL_MEM_OBJECT_PIPE, CL_INVALID_KERNEL_ARGS,
@@ -141,6 +150,34 @@ static cl_int snapshot(struct cld_event *command, const struct cld_kernel *kerne
  * size. */
 enum { LOCAL_ROOM = 128 };
 
+/* Local memory of a launch, of which parts have been given places. */
+struct local_places {
+    uint64_t used;
+    uint64_t end; /* with room between arguments */
+};
+
+/* Makes a local argument, of so many bytes, an offset behind what there is. */
+static cl_int place_argument(struct cld_event *command, const struct cld_arg_info *arg, uint64_t size,
+                             struct local_places *places) {
+    uint64_t align = arg->align ? arg->align : 1;
+    places->used = (places->used + align - 1) & ~(align - 1);
+    align = align < LOCAL_ROOM ? LOCAL_ROOM : align;
+    places->end = (places->end + align - 1) & ~(align - 1);
+    memcpy(command->kernel.args + arg->offset, &places->end, sizeof places->end);
+    CLD_REQUIRE(!__builtin_add_overflow(places->end, size, &places->end), CL_OUT_OF_RESOURCES,
+                "more local memory than there is");
+    places->used += size;
+    return CL_SUCCESS;
+}
+
+static cl_int check_local(struct cld_event *command, const struct local_places *places) {
+    uint64_t most = command->queue->device->local_memory_size;
+    CLD_REQUIRE((!most || places->used <= most) && places->end <= UINT32_MAX, CL_OUT_OF_RESOURCES,
+                "more local memory than the device has");
+    command->kernel.local_size = (uint32_t)places->end;
+    return CL_SUCCESS;
+}
+
 /* Makes local arguments offsets behind the local variables of all code that the launch runs. */
 static cl_int place_local(struct cld_event *command, const struct cld_kernel *kernel) {
     const struct cld_kernel_info *info = command->kernel.info;
@@ -150,26 +187,24 @@ static cl_int place_local(struct cld_event *command, const struct cld_kernel *ke
     uint64_t used = may_change ? info->local_static : 0;
     if (code && used < code->local_static)
         used = code->local_static;
-    uint64_t local = used; /* with room between arguments */
+    struct local_places places = {used, used};
     for (uint32_t i = 0; i < info->arg_count; i++) {
         const struct cld_arg_info *arg = &info->args[i];
         if (arg->kind != CLD_ARG_LOCAL)
             continue;
-        uint64_t size, align = arg->align ? arg->align : 1;
+        uint64_t size;
         memcpy(&size, kernel->block + arg->offset, sizeof size);
-        used = (used + align - 1) & ~(align - 1);
-        align = align < LOCAL_ROOM ? LOCAL_ROOM : align;
-        local = (local + align - 1) & ~(align - 1);
-        memcpy(command->kernel.args + arg->offset, &local, sizeof local);
-        CLD_REQUIRE(!__builtin_add_overflow(local, size, &local), CL_OUT_OF_RESOURCES,
-                    "more local memory than there is");
-        used += size;
+        CLD_TRY(place_argument(command, arg, size, &places));
     }
-    uint64_t most = command->queue->device->local_memory_size;
-    CLD_REQUIRE((!most || used <= most) && local <= UINT32_MAX, CL_OUT_OF_RESOURCES,
-                "more local memory than the device has");
-    command->kernel.local_size = (uint32_t)local;
-    return CL_SUCCESS;
+    return check_local(command, &places);
+}
+
+cl_int cld_launch_place_local(struct cld_event *command, const uint64_t *sizes) {
+    const struct cld_kernel_info *info = command->kernel.info;
+    struct local_places places = {info->local_static, info->local_static};
+    for (uint32_t i = 1; i < info->arg_count; i++)
+        CLD_TRY(place_argument(command, &info->args[i], sizes[i - 1], &places));
+    return check_local(command, &places);
 }
 
 /* Groups with local memory that run for long read much that others do, too: those above and below the same
@@ -301,6 +336,7 @@ static cl_int run_kernel(struct cld_event *command, struct cld_self *self, uint6
         return CL_OUT_OF_HOST_MEMORY;
     self->kernel.local_memory_size = command->kernel.local_size;
     cld_histogram_enter(command, self);
+    self->parent = command->enqueues ? command : NULL;
     struct cld_running *running = cld_fault_enter(self, command);
     uint64_t saved = cld_float_enter();
     if (command->kernel.ahead_piece)
@@ -309,6 +345,9 @@ static cl_int run_kernel(struct cld_event *command, struct cld_self *self, uint6
         run_range(command, &command->kernel.launch, code, self, first, last);
     cld_float_leave(saved);
     cld_fault_leave(running);
+    /* What this thread has made ready it executes itself if that was the end. */
+    if (self->children.first && (command->share || last < command->total))
+        cld_pool_push(&self->children);
     return CL_SUCCESS;
 }
 
@@ -360,6 +399,8 @@ static void rest_kernel(struct cld_event *command, cl_int status) {
 
 static void end_kernel(struct cld_event *command, cl_int status) {
     rest_kernel(command, status);
+    if (command->is_child)
+        cld_block_give_room(command);
     if (command->kernel.args != command->inline_args)
         free(command->kernel.args);
     if (command->kernel.info)
@@ -395,6 +436,7 @@ static void begin(struct cld_event *command, struct cld_kernel_info *info) {
     atomic_fetch_add_explicit(&info->holds, 1, memory_order_relaxed);
     command->kernel.info = info;
     command->waits = (info->flags & CLD_KERNEL_PIPES) != 0;
+    command->enqueues = (info->flags & CLD_KERNEL_ENQUEUES) != 0;
     command->kernel.args = command->inline_args;
     command->kernel.launch.printf_buffer = NULL;
     command->kernel.variant = NULL;
@@ -452,6 +494,39 @@ static cl_int fill(struct cld_event *command, const struct cld_kernel *kernel,
         command->estimate = 0;
     else
         estimate(command, info, 1);
+    return CL_SUCCESS;
+}
+
+struct cld_event *cld_launch_block_new(struct cld_queue *queue, struct cld_kernel_info *info,
+                                       bool with_event) {
+    struct cld_event *command =
+        cld_command_new(queue, CL_COMMAND_NDRANGE_KERNEL, &kernel_operation, with_event);
+    if (!command)
+        return NULL;
+    begin(command, info);
+    command->profiled |= with_event; /* it may be asked for its times */
+    return command;
+}
+
+/* Its entry is for all launches. */
+cl_int cld_launch_block_fill(struct cld_event *command, const struct cld_ndrange *range) {
+    struct cld_kernel_info *info = command->kernel.info;
+    struct cld_launch *launch = &command->kernel.launch;
+    bool empty = false;
+    CLD_TRY(cld_ndrange_of_block(command->queue, info, range, launch, &empty));
+    command->total = 0;
+    command->estimate = 0;
+    if (empty)
+        return CL_SUCCESS;
+    if (info->flags & CLD_KERNEL_FREE_GROUPS)
+        cld_ndrange_regroup(command->queue, info, launch);
+    uint64_t scratch_size;
+    CLD_REQUIRE(find_scratch_size(command, NULL, &scratch_size), CL_OUT_OF_RESOURCES, "too large groups");
+    launch->globals = info->executable->globals;
+    if (info->uses_printf && !(launch->printf_buffer = cld_printf_new()))
+        return CL_OUT_OF_HOST_MEMORY;
+    command->total = groups_of(info, launch);
+    estimate(command, info, 1);
     return CL_SUCCESS;
 }
 

@@ -37,7 +37,7 @@ static uint64_t most_along(const struct cld_device *device, const struct cld_ker
 }
 
 /* "CL_KERNEL_WORK_GROUP_SIZE", which no device exceeds; 0 for no limit. */
-static uint64_t most_items(const struct cld_device *device, const struct cld_kernel_info *info) {
+uint64_t cld_ndrange_most_items(const struct cld_device *device, const struct cld_kernel_info *info) {
     uint64_t items = device->max_group_size, most = info->max_group_size;
     return !items || (most && most < items) ? most : items;
 }
@@ -45,7 +45,7 @@ static uint64_t most_items(const struct cld_device *device, const struct cld_ker
 static void choose_local_size(const struct cld_queue *queue, const struct cld_kernel_info *info,
                               const uint64_t *global, uint64_t *local) {
     const struct cld_device *device = queue->device;
-    uint64_t most = most_items(device, info);
+    uint64_t most = cld_ndrange_most_items(device, info);
     most = most ? most : GROUP;
     uint64_t width = info->width ? info->width : 1;
     double share = (double)global[0] * (double)global[1] * (double)global[2] /
@@ -90,7 +90,7 @@ cl_int cld_ndrange_check(const struct cld_queue *queue, const struct cld_kernel_
     launch->stream_bytes = STREAM_BYTES;
     launch->ahead_kib = AHEAD_KIB;
     bool uniform = info->flags & CLD_KERNEL_UNIFORM_GROUPS, required = info->reqd_local_size[0];
-    uint64_t items = 1, groups = 1, most = most_items(device, info);
+    uint64_t items = 1, groups = 1, most = cld_ndrange_most_items(device, info);
     for (cl_uint i = 0; i < 3; i++) {
         uint64_t global = global_size && i < work_dim ? global_size[i] : 1;
         uint64_t offset = global_offset && i < work_dim ? global_offset[i] : 0;
@@ -153,6 +153,15 @@ cl_int cld_ndrange_check(const struct cld_queue *queue, const struct cld_kernel_
                     "more work-groups than can be counted");
     }
     return CL_SUCCESS;
+}
+
+cl_int cld_ndrange_of_block(const struct cld_queue *queue, const struct cld_kernel_info *info,
+                            const struct cld_ndrange *range, struct cld_launch *launch, bool *empty) {
+    bool has_local = false;
+    for (uint32_t i = 0; i < range->dimensions && i < 3; i++)
+        has_local |= range->local[i] != 0;
+    return cld_ndrange_check(queue, info, range->dimensions, range->offset, range->size,
+                             has_local ? range->local : NULL, launch, empty);
 }
 
 static void exchange(uint64_t sizes[static 2]) {

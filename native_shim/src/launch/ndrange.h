@@ -9,6 +9,13 @@ cl_int cld_ndrange_check(const struct cld_queue *queue, const struct cld_kernel_
                          const size_t *global_offset, const size_t *global_size, const size_t *local_size,
                          struct cld_launch *launch, bool *empty);
 
+/* The same for a block. */
+cl_int cld_ndrange_of_block(const struct cld_queue *queue, const struct cld_kernel_info *info,
+                            const struct cld_ndrange *range, struct cld_launch *launch, bool *empty);
+
+/* Work-items that a group of the kernel may have. */
+uint64_t cld_ndrange_most_items(const struct cld_device *device, const struct cld_kernel_info *info);
+
 /* Exchanges dimensions 0 and 1; for CLD_KERNEL_EXCHANGED. */
 void cld_ndrange_exchange(struct cld_launch *launch);
 

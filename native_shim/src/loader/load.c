@@ -38,12 +38,35 @@ int32_t cld_printf(void *printf_buffer, const char *format, const uint8_t *args,
 int32_t cld_assert_fail(void *printf_buffer, const char *expression, const uint8_t *args, uint32_t args_size);
 void cld_yield(void);
 
+enum provided {
+#define CLD_CODE_SYMBOL(function)
+#define CLD_CODE_PROVIDED(function) function##_PROVIDED,
+#include "abi/code_symbols.def"
+#undef CLD_CODE_PROVIDED
+    PROVIDED_COUNT
+};
+
+static void *provided[PROVIDED_COUNT];
+
+void cld_code_provide(const char *name, void *function) {
+#define CLD_CODE_PROVIDED(function_name)                                                                     \
+    if (!strcmp(name, #function_name))                                                                       \
+        provided[function_name##_PROVIDED] = function;
+#include "abi/code_symbols.def"
+#undef CLD_CODE_SYMBOL
+#undef CLD_CODE_PROVIDED
+}
+
 void *cld_code_resolve(const char *name) {
 #define CLD_CODE_SYMBOL(function)                                                                            \
     if (!strcmp(name, #function))                                                                            \
         return (void *)(uintptr_t)function;
+#define CLD_CODE_PROVIDED(function)                                                                          \
+    if (!strcmp(name, #function))                                                                            \
+        return provided[function##_PROVIDED];
 #include "abi/code_symbols.def"
 #undef CLD_CODE_SYMBOL
+#undef CLD_CODE_PROVIDED
     return NULL;
 }
 

@@ -15,6 +15,9 @@ struct cld_code;
  * the instructions themselves are benign. Any thread may call it. */
 struct cld_code *cld_code_load(const void *object, size_t size, char *error, size_t error_size);
 
+/* Says where a function is that abi/code_symbols.def has as provided. To be called by constructors. */
+void cld_code_provide(const char *name, void *function);
+
 /* The address of a defined global symbol; NULL if absent. */
 void *cld_code_symbol(const struct cld_code *code, const char *name);
 

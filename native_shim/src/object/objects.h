@@ -33,8 +33,9 @@ struct cld_callback { /* destructor callbacks of contexts and memory objects, ca
 struct cld_context {
     struct cld_object obj;
     uint32_t device_count;
-    struct cld_device **devices; /* held */
-    size_t property_count;       /* words in properties with the final 0; 0 when created with NULL */
+    struct cld_device **devices;                 /* held */
+    _Atomic(struct cld_queue *) *default_queues; /* of these; not held, but taken out when released */
+    size_t property_count; /* words in properties with the final 0; 0 when created with NULL */
     cl_context_properties *properties;
     void(CL_CALLBACK *notify)(const char *, const void *, size_t, void *);
     void *notify_data;
@@ -51,7 +52,9 @@ struct cld_queue {
     cl_command_queue_properties properties;
     size_t property_count; /* as in cld_context, of clCreateCommandQueueWithProperties */
     cl_queue_properties *property_list;
-    pthread_mutex_t lock;                    /* all that follows, but for last */
+    uint64_t size;         /* of one on the device: bytes that what kernels have enqueued may take */
+    _Atomic uint64_t used; /* and that it takes */
+    pthread_mutex_t lock;  /* all that follows, but for last */
     _Atomic(struct cld_event *) last;        /* in-order: the newest command, held, until it is complete */
     struct cld_event *pending, *pending_end; /* commands that were not submitted yet, oldest first; held */
     uint32_t pending_count;
@@ -61,5 +64,14 @@ struct cld_queue {
     _Atomic uint32_t waiters;     /* threads of the host that wait for one of its commands */
     _Atomic uint32_t helpers;     /* of these, awake and looking for something to do (runtime/worker.c) */
 };
+
+/* The queue on a device that kernels have as the default one, or NULL. */
+static inline struct cld_queue *cld_context_default_queue(const struct cld_context *context,
+                                                          const struct cld_device *device) {
+    for (uint32_t i = 0; i < context->device_count; i++)
+        if (context->devices[i] == device)
+            return atomic_load_explicit(&context->default_queues[i], memory_order_acquire);
+    return NULL;
+}
 
 #endif

@@ -12,6 +12,7 @@
 #include "runtime/alone.h"
 #include "runtime/callback.h"
 #include "runtime/context_notify.h"
+#include "runtime/family.h"
 #include "runtime/work_stealing.h"
 #include "runtime/worker.h"
 
@@ -40,7 +41,8 @@ struct cld_event *cld_command_new(struct cld_queue *queue, cl_command_type type,
     command->type = type;
     atomic_store_explicit(&command->blockers, 1, memory_order_relaxed);
     atomic_store_explicit(&command->error, 0, memory_order_relaxed);
-    command->barrier = command->is_node = false;
+    command->barrier = command->is_node = command->enqueues = command->is_child = false;
+    command->has_event = with_event;
     command->profiled = queue->properties & CL_QUEUE_PROFILING_ENABLE;
     command->timed = false;
     atomic_store_explicit(&command->dependents, NULL, memory_order_relaxed);
@@ -194,6 +196,20 @@ static void flush_others(struct cld_queue *queue, cl_uint count, const cl_event 
     }
 }
 
+bool cld_command_link(struct cld_event *command, uint32_t wait_count, struct cld_event *const *wait_list) {
+    struct cld_edge *edge = command->edges;
+    if (wait_count > CLD_INLINE_EDGES && !(edge = command->more_edges = malloc(wait_count * sizeof *edge))) {
+        cld_command_discard(command);
+        return false;
+    }
+    if (command->profiled)
+        command->times[CLD_TIME_QUEUED] = cld_now();
+    cld_object_publish(command, CLD_EVENT);
+    for (uint32_t i = 0; i < wait_count; i++)
+        depend(command, wait_list[i], edge++, true);
+    return true;
+}
+
 cl_int cld_command_enqueue(struct cld_event *command, struct cld_wait wait, unsigned flags) {
     struct cld_queue *queue = command->queue;
     if (__builtin_expect(wait.recording != NULL, 0))
@@ -285,6 +301,10 @@ static void submit(struct cld_event *command, struct cld_ready *ready) {
         cld_ready_add(ready, command);
 }
 
+void cld_command_submit(struct cld_event *command, struct cld_ready *ready) {
+    submit(command, ready);
+}
+
 void cld_queue_flush(struct cld_queue *queue, struct cld_ready *ready) {
     struct cld_ready own = {NULL, NULL};
     pthread_mutex_lock(&queue->lock);
@@ -314,7 +334,7 @@ static void release_dependents(struct cld_event *event, int32_t status, struct c
         if (status < 0 && (edge->dependent & 1))
             fail(dependent, CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST);
         if (atomic_fetch_sub_explicit(&dependent->blockers, 1, memory_order_acq_rel) == 1) {
-            bool same = ready && event->queue && event->queue->device == dependent->queue->device;
+            bool same = ready && (!event->queue || event->queue->device == dependent->queue->device);
             cld_ready_add(same ? ready : &elsewhere, dependent);
         }
         edge = next;
@@ -323,7 +343,7 @@ static void release_dependents(struct cld_event *event, int32_t status, struct c
         cld_pool_push(&elsewhere);
 }
 
-void cld_event_complete(struct cld_event *event, int32_t status, struct cld_ready *ready) {
+static void complete(struct cld_event *event, int32_t status, struct cld_ready *ready) {
     struct cld_queue *queue = event->queue;
     if (event->is_node) {
         event->node.whole->ended(event, status, ready);
@@ -335,14 +355,16 @@ void cld_event_complete(struct cld_event *event, int32_t status, struct cld_read
             cld_context_notify(queue->context, "a command of type %#x failed: %s", (unsigned)event->type,
                                cld_error_name(status));
         if (event->profiled)
-            event->times[CLD_TIME_END] = cld_now();
+            *(event->enqueues ? &event->node.complete_time : &event->times[CLD_TIME_END]) = cld_now();
     }
+    if (event->is_child && event->profiled)
+        cld_family_tell_times(event);
     atomic_store(&event->status, status);
     if (atomic_load(&event->sleepers))
         cld_futex_wake((_Atomic uint32_t *)&event->status, INT_MAX);
     cld_event_fire(event);
     /* Only now: clFinish takes a queue with nothing unfinished as proof that every status is final. */
-    if (queue && out_of_order(queue))
+    if (queue && out_of_order(queue) && !event->is_child)
         unlink_command(event);
     release_dependents(event, status, ready);
     if (!queue)
@@ -351,6 +373,37 @@ void cld_event_complete(struct cld_event *event, int32_t status, struct cld_read
     if (!out_of_order(queue) && atomic_compare_exchange_strong(&queue->last, &self, NULL))
         cld_object_drop(event);
     cld_object_drop(event);
+}
+
+struct cld_event *cld_user_event_new(struct cld_context *context) {
+    struct cld_event *event = cld_object_new(CLD_EVENT);
+    if (!event)
+        return NULL;
+    cld_object_hold(context);
+    event->context = context;
+    event->type = CL_COMMAND_USER;
+    atomic_store(&event->status, CL_SUBMITTED);
+    return event;
+}
+
+bool cld_user_event_set(struct cld_event *event, int32_t status, struct cld_ready *ready) {
+    int32_t unset = 0;
+    if (!atomic_compare_exchange_strong(&event->blockers, &unset, 1))
+        return false;
+    cld_object_hold(event); /* a thread that waits for it may release it at once */
+    cld_event_complete(event, status, ready);
+    cld_object_drop(event);
+    return true;
+}
+
+void cld_event_complete(struct cld_event *event, int32_t status, struct cld_ready *ready) {
+    if (event->enqueues && !cld_family_release(event, &status, ready))
+        return;
+    while (event) {
+        struct cld_family *family = event->is_child ? event->family : NULL;
+        complete(event, status, ready);
+        event = family ? cld_family_leave(family, status, &status) : NULL;
+    }
 }
 
 static uint64_t elapsed_since(uint64_t start) {
@@ -538,6 +591,8 @@ static void run_alone(struct cld_event *command, struct cld_self *self, uint64_t
 
 void cld_command_execute(struct cld_event *command, struct cld_self *self, struct cld_ready *ready) {
     command->alone = NULL;
+    if (command->enqueues)
+        cld_family_begin(command);
     if (atomic_load_explicit(&command->error, memory_order_relaxed)) {
         finish_execution(command, ready);
         return;

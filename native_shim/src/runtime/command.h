@@ -15,7 +15,7 @@
 #include "object/objects.h"
 
 struct cld_event_callback;
-struct cld_ready;
+struct cld_family; /* family.h */
 struct cld_event;
 struct cld_work;          /* work_stealing.h */
 struct cld_semaphore_use; /* semaphore.h */
@@ -122,6 +122,9 @@ struct cld_event {
     bool covers : 1;       /* of an out-of-order queue: waits for all that was enqueued before */
     bool is_node : 1;      /* of a graph; no event then, and no handle */
     bool waits : 1;        /* it may wait, while it is executed, for what other commands do */
+    bool enqueues : 1;     /* it is a kernel that may enqueue others */
+    bool is_child : 1;     /* it was enqueued by a kernel */
+    bool has_event : 1;    /* somebody has its handle, or had */
     bool profiled;
     bool timed;                            /* the operation is to learn from it even if it is short */
     _Atomic(struct cld_edge *) dependents; /* CLD_EDGES_CLOSED when complete */
@@ -130,13 +133,26 @@ struct cld_event {
         struct cld_event *next;      /* in a queue's pending list, in a list of ready commands */
         struct cld_alone_run *alone; /* while it is executed: malloced, or NULL */
     };
-    struct cld_event *newer, *older; /* among the unfinished of an out-of-order queue */
     union {
-        struct cld_edge edges[CLD_INLINE_EDGES];
+        struct {
+            struct cld_event *newer, *older; /* among the unfinished of an out-of-order queue */
+        };
+        struct {                          /* of a child */
+            struct cld_family *family;    /* the one that it belongs to */
+            _Atomic(uint64_t *) captured; /* where its times go once it is complete, or NULL */
+        };
+    };
+    union {
+        struct cld_edge edges[CLD_INLINE_EDGES]; /* until it is ready */
         struct {
             struct cld_whole *whole;
             struct cld_recorded *recorded; /* held */
             uint32_t number;               /* in the order of recording */
+            uint32_t unused;
+            /* Of one that enqueues, from when it is ready on (runtime/family.c). */
+            _Atomic(struct cld_family *) family;  /* that its children belong to; NULL before the first */
+            _Atomic(struct cld_event *) children; /* that are to wait for it, the newest first */
+            uint64_t complete_time;               /* CL_PROFILING_COMMAND_COMPLETE */
         } node;
     };
     struct cld_edge *more_edges; /* malloced, instead of edges */
@@ -222,11 +238,7 @@ _Static_assert(sizeof(struct cld_event) <= CLD_SLOT_SIZE, "an event fits its slo
 
 #define CLD_EDGES_CLOSED ((struct cld_edge *)(uintptr_t)1)
 
-/* A list of ready commands of one pool. */
-struct cld_ready {
-    struct cld_event *first, *last;
-};
-
+/* A list of ready commands of one pool: struct cld_ready (base/thread.h). */
 static inline void cld_ready_add(struct cld_ready *ready, struct cld_event *command) {
     command->next = NULL;
     if (ready->last)
@@ -280,6 +292,13 @@ enum cld_enqueue_flags {
  * also when a blocking command fails in execution. */
 cl_int cld_command_enqueue(struct cld_event *command, struct cld_wait wait, unsigned flags);
 
+/* The same for a command that a kernel enqueues, which belongs to no queue's order: it waits for these events
+ * alone, and to be submitted. Takes the command over. False: no memory. */
+bool cld_command_link(struct cld_event *command, uint32_t wait_count, struct cld_event *const *wait_list);
+
+/* Submits such a command. Put into ready if it waits for nothing more. */
+void cld_command_submit(struct cld_event *command, struct cld_ready *ready);
+
 /* Frees a command that was never enqueued. */
 void cld_command_discard(struct cld_event *command);
 
@@ -300,6 +319,10 @@ void cld_command_participate(struct cld_event *command, struct cld_self *self, b
  * then. It does so on a thread of the driver's, for the host has use for its own. */
 cl_int cld_command_call_user(struct cld_event *command, struct cld_self *self,
                              void (*function)(struct cld_event *command));
+
+/* A user event, or NULL; and its status, which is set but once: false if it was before. */
+struct cld_event *cld_user_event_new(struct cld_context *context);
+bool cld_user_event_set(struct cld_event *event, int32_t status, struct cld_ready *ready);
 
 /* Ends a command or user event. */
 void cld_event_complete(struct cld_event *event, int32_t status, struct cld_ready *ready);

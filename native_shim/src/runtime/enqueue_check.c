@@ -6,7 +6,8 @@
 /* "CL_INVALID_COMMAND_QUEUE if command_queue is not a valid host command-queue." */
 cl_int cld_check_queue(cl_command_queue handle, struct cld_wait wait, struct cld_queue **queue) {
     *queue = wait.recording ? wait.recording->queue : cld_queue_check(handle);
-    CLD_REQUIRE(*queue, CL_INVALID_COMMAND_QUEUE, "not a command-queue");
+    CLD_REQUIRE(*queue && !((*queue)->properties & CL_QUEUE_ON_DEVICE), CL_INVALID_COMMAND_QUEUE,
+                "not a host command-queue");
     return CL_SUCCESS;
 }
 

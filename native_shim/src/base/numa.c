@@ -1,5 +1,5 @@
 /* Memory nodes: which CPU is near which memory, as the kernel's files say. */
-#include "runtime/numa.h"
+#include "base/numa.h"
 
 #include <stdbool.h>
 #include <stdio.h>
