@@ -19,6 +19,7 @@ from ..reflect import called_by_address
 from ..tables import ROWS
 from .rules import RULES, Rule, RuleError
 from .rules_access import ACCESS_RULES
+from .rules_enqueue import ENQUEUE_RULES
 from .rules_extensions import EXTENSION_RULES
 from .rules_images import IMAGE_RULES
 from .rules_memory import MORE_RULES, OPAQUE_CLASSES, opaque_rule
@@ -27,7 +28,15 @@ from .rules_pipes import PIPE_RULES
 from .rules_vectors import vector_rules
 
 FUNCTION_CONTROLS = reduce(or_, FunctionControl)
-_RULES = {**RULES, **ACCESS_RULES, **MORE_RULES, **IMAGE_RULES, **PIPE_RULES, **EXTENSION_RULES}
+_RULES = {
+    **RULES,
+    **ACCESS_RULES,
+    **MORE_RULES,
+    **IMAGE_RULES,
+    **PIPE_RULES,
+    **ENQUEUE_RULES,
+    **EXTENSION_RULES,
+}
 _RULES.update(vector_rules(_RULES))
 
 
