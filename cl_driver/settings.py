@@ -196,8 +196,8 @@ _ROWS = (
     Setting(
         "CL_DRIVER_DEVICE_ENQUEUE",
         "flag",
-        "0",
-        "Whether kernels may enqueue kernels (device-side enqueue). Not complete.",
+        "1",
+        "Whether the device says that kernels may enqueue kernels (device-side enqueue).",
         in_key=True,
     ),
     Setting("CL_DRIVER_COMPILE_IDLE", "integer", "60", "Seconds that an idle compiler process stays."),

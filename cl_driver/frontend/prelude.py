@@ -5,6 +5,7 @@ enable them); those that its back end gets wrong have bodies in corrections.py. 
 
 - cl_intel_bfloat16_conversions,
 - the functions of cl_khr_work_group_uniform_arithmetic,
+- CLK_NULL_EVENT, which the back end cannot write,
 - atomic_init of half, and of the other types, which a declaration of it hides,
 - for programs that miss them, the functions of intel_functions.py.
 
@@ -64,6 +65,8 @@ def text(
         if "cl_intel_bfloat16_conversions" in has:
             lines += _bfloat16_conversions()
         lines += _uniform_arithmetic("cl_khr_fp16" in has, "cl_khr_fp64" in has)
+        if "__opencl_c_device_enqueue" in has:
+            lines += _null_event()
         if has >= _HALF_ATOMICS:
             lines += _atomic_init("cl_khr_fp64" in has)
     if with_intel:
@@ -107,6 +110,15 @@ def _uniform_arithmetic(has_half: bool, has_double: bool) -> list[str]:
     ]
     names += [("int", f"{scan}_logical_{op}") for scan in _SCANS for op in _BITWISE]
     return [_declare(t, f"work_group_{name}", t, attribute="convergent") for t, name in names]
+
+
+def _null_event() -> list[str]:
+    """What clang's header has for it, an integer as an event, becomes a constant without a type."""
+    return [
+        _declare("clk_event_t", "__cld_null_event", "void"),
+        "#undef CLK_NULL_EVENT",
+        "#define CLK_NULL_EVENT __cld_null_event()",
+    ]
 
 
 def _atomic_init(has_double: bool) -> list[str]:

@@ -17,6 +17,7 @@ _BLOCK = "block "
 _OF_CLANG = "_block_invoke"
 
 # Without a kernel, renamed for clang's back end.
+NULL_EVENT = "_Z16__cld_null_eventv"  # frontend/prelude.py
 MARKER = "_Z14enqueue_marker9cld_queuejPU3AS4K12cld_clkeventPU3AS4S0_"
 
 
@@ -30,7 +31,7 @@ def kernel_of_call(name: str) -> tuple[str, str] | None:
 
 def is_call(name: str) -> bool:
     """Whether a link name is that of a function that passes/program/device_enqueue.py makes something of."""
-    return name == MARKER or kernel_of_call(name) is not None
+    return name in (MARKER, NULL_EVENT) or kernel_of_call(name) is not None
 
 
 def block_name(module: int, name: str) -> str:

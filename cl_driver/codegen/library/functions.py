@@ -117,7 +117,8 @@ class ModuleEmitter:
         if name in _NATIVE:
             symbol = f"@{name}"
             result, parameters = _NATIVE[name].split(" ", 1)
-            self.constants.append(f"declare {result} {symbol}{parameters}")
+            if symbol not in self._symbols.values():  # declared with pointers to other memory
+                self.constants.append(f"declare {result} {symbol}{parameters}")
         elif not function.blocks:
             defined = self.library.function(name) if self.library is not None else None
             if defined is None or not defined.blocks:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ...spirv.blocks import MARKER, block_name, kernel_of_call
+from ...spirv.blocks import MARKER, NULL_EVENT, block_name, kernel_of_call
 from ...spirv.enums import LinkageType, Op, StorageClass
 from ...spirv.errors import SpirvError
 from ...spirv.module import (
@@ -136,6 +136,8 @@ class _Lowering(Emission):
         name = _name(i.operands[0])
         if name == MARKER:
             return lambda lower, i: lower.marker(i.type, i.operands[1:])
+        if name == NULL_EVENT:
+            return lambda lower, i: lower.types.null(i.type)
         found = kernel_of_call(name)
         if found is None:
             return None
