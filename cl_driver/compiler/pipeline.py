@@ -34,8 +34,7 @@ from ..passes.ir.subgroup_operations import uses_subgroups
 from ..passes.lower.exchange_ids import may_exchange_ids, with_exchanged_ids
 from ..passes.lower.images import depends_on_formats, image_args, is_image_function
 from ..passes.lower.lane_dimension import prefers_dimension_1
-from ..passes.program import device_enqueue
-from ..passes.program.lower import WITHOUT_BODY, lower_extensions
+from ..passes.program.lower import WITHOUT_BODY, lower_extensions, may_enqueue
 from ..records import replace
 from ..settings import parse_table
 from ..spirv import blocks, link, local_memory, reflect
@@ -212,14 +211,18 @@ class Prepared:
 
     def enqueues(self, name: str) -> bool:
         """Whether a kernel may enqueue others, or has to do with their events."""
-        if Capability.DeviceEnqueue not in self.module.capabilities:
+        if not may_enqueue(self.module):
             return False
+        from ..passes.program import device_enqueue
+
         return device_enqueue.enqueues(reflect.called(self.entry_points[name].function))
 
     def blocks_of(self, name: str) -> list[int]:
         """The numbers of the blocks that a kernel enqueues, and that these do."""
         if not self.enqueues(name):
             return []
+        from ..passes.program import device_enqueue
+
         return device_enqueue.blocks_of(self.entry_points[name], list(self.blocks.values()))
 
     def exchange_ids(self, name: str) -> bool:

@@ -91,6 +91,7 @@ static const char *const others[][2] = {
 };
 
 #define NDRANGE "_Z10ndrange_"
+#define OWN_NDRANGE "_Z14cld_ndrange_"
 
 static Value without_casts(Value value) {
     while (llvm.LLVMIsAConstantExpr(value) || llvm.LLVMIsAAddrSpaceCastInst(value))
@@ -181,6 +182,14 @@ static bool has_indirect_calls(Module module) {
     return false;
 }
 
+/* Whether there are blocks whose functions are called by their names alone. */
+static bool has_blocks(Module module) {
+    for (Value f = llvm.LLVMGetFirstFunction(module); f; f = llvm.LLVMGetNextFunction(f))
+        if (is_of_block(f))
+            return !has_indirect_calls(module);
+    return false;
+}
+
 /* Pointers to functions in blocks. */
 static void drop_addresses(Module module) {
     for (Value f = llvm.LLVMGetFirstFunction(module); f; f = llvm.LLVMGetNextFunction(f))
@@ -192,22 +201,27 @@ static void drop_addresses(Module module) {
         }
 }
 
+static bool is_renamed(const char *name) {
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (strstr(name, others[i][0]))
+            return true;
+    return !strncmp(name, NDRANGE, strlen(NDRANGE));
+}
+
 /* Gives a function another name if the back end must not see its own. */
 static void rename_function(Value function) {
     size_t length;
     const char *before = llvm.LLVMGetValueName2(function, &length);
-    char *name = NULL;
-    if (!strncmp(before, NDRANGE, strlen(NDRANGE))) {
-        if (asprintf(&name, "_Z14cld_ndrange_%s", before + strlen(NDRANGE)) < 0)
-            return;
-    } else if (!(name = strdup(before))) {
+    char *name;
+    if (!is_renamed(before))
         return;
-    }
+    bool is_range = !strncmp(before, NDRANGE, strlen(NDRANGE));
+    if (asprintf(&name, "%s%s", is_range ? OWN_NDRANGE : "", before + (is_range ? strlen(NDRANGE) : 0)) < 0)
+        return;
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         for (char *at = name; (at = strstr(at, others[i][0]));)
             memcpy(at, others[i][1], strlen(others[i][1]));
-    if (strcmp(name, before) != 0)
-        llvm.LLVMSetValueName2(function, name, strlen(name));
+    llvm.LLVMSetValueName2(function, name, strlen(name));
     free(name);
 }
 
@@ -219,7 +233,7 @@ void cld_name_blocks(Module module) {
         if (function)
             name_kernels(module, function, callees[i].name, callees[i].kernel);
     }
-    if (!has_indirect_calls(module))
+    if (has_blocks(module))
         drop_addresses(module);
     for (Value f = llvm.LLVMGetFirstFunction(module); f; f = llvm.LLVMGetNextFunction(f))
         rename_function(f);

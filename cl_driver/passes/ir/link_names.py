@@ -17,7 +17,7 @@ ENQUEUE_KERNEL, BLOCK_SIZE = "cld_enqueue_kernel", "cld_block_size"
 DEVICE_FUNCTIONS = {
     ENQUEUE_KERNEL: "i32 (ptr, i32, ptr, i32, ptr, ptr, i32, ptr, i32, i32, i32, ptr)",
     "cld_enqueue_marker": "i32 (ptr, i32, ptr, ptr, i32)",
-    BLOCK_SIZE: "i32 (i32, i32, ptr)",
+    BLOCK_SIZE: "i32 (i32, i32, ptr, i32)",
     "cld_default_queue": "ptr ()",
     "cld_create_user_event": "ptr ()",
     "cld_retain_event": "void (ptr)",

@@ -36,7 +36,10 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
 # enum cld_block_size; CLD_BLOCK_TELLS.
-_GROUP_SIZE, _GROUP_MULTIPLE, _SUB_GROUP_COUNT, _MAX_SUB_GROUP_SIZE = range(4)
+_GROUP_SIZE, _MULTIPLE, _SUB_GROUP_COUNT, _MAX_SUB_GROUP_SIZE, _SIZE_FOR_COUNT, _MOST_SUB_GROUPS = (
+    range(6)
+)
+_OF_RANGE = (_SUB_GROUP_COUNT, _MAX_SUB_GROUP_SIZE)
 _TELLS = 0x80000000
 
 _MOST_LOCAL = 1 << 10  # local arguments of a block
@@ -240,8 +243,12 @@ class _Lowering(Emission):
     def marker(self, type_: Type, arguments: Sequence[Value]) -> Instruction:
         return self.call("cld_enqueue_marker", type_, [*arguments, self.word(self.tells)])
 
-    def size(self, which: int, type_: Type, block: Constant, range_: Value) -> Instruction:
-        return self.call(BLOCK_SIZE, type_, [self.word(which), block, self.in_memory(range_)])
+    def size(
+        self, which: int, type_: Type, block: Constant, range_: Value | None, count: Value | None = None
+    ) -> Instruction:
+        """count: of sub-groups."""
+        place = self.nothing if range_ is None else self.in_memory(range_)
+        return self.call(BLOCK_SIZE, type_, [self.word(which), block, place, count or self.word(0)])
 
 
 _Rule: TypeAlias = "Callable[[_Lowering, Instruction], Value | None]"
@@ -265,7 +272,7 @@ def _enqueue_call(has_events: bool, has_local: bool) -> _CallRule:
 
 def _size_call(which: int) -> _CallRule:
     def rule(lower: _Lowering, i: Instruction, entry: EntryPoint) -> Value:
-        range_ = i.operands[1] if which in (_SUB_GROUP_COUNT, _MAX_SUB_GROUP_SIZE) else lower.nothing
+        range_ = i.operands[1] if which in _OF_RANGE else None
         return lower.size(which, i.type, lower.block_number(entry.function, entry), range_)
 
     return rule
@@ -277,7 +284,7 @@ CALLS: dict[str, _CallRule] = {
     "enqueue_kernel_varargs": _enqueue_call(False, True),
     "enqueue_kernel_events_varargs": _enqueue_call(True, True),
     "get_kernel_work_group_size_impl": _size_call(_GROUP_SIZE),
-    "get_kernel_preferred_work_group_size_multiple_impl": _size_call(_GROUP_MULTIPLE),
+    "get_kernel_preferred_work_group_size_multiple_impl": _size_call(_MULTIPLE),
     "get_kernel_sub_group_count_for_ndrange_impl": _size_call(_SUB_GROUP_COUNT),
     "get_kernel_max_sub_group_size_for_ndrange_impl": _size_call(_MAX_SUB_GROUP_SIZE),
 }
@@ -298,9 +305,10 @@ def _marker(lower: _Lowering, i: Instruction) -> Value:
 
 def _size(which: int) -> _Rule:
     def rule(lower: _Lowering, i: Instruction) -> Value:
-        has_range = which in (_SUB_GROUP_COUNT, _MAX_SUB_GROUP_SIZE)
-        range_ = i.operands[0] if has_range else lower.nothing
-        return lower.size(which, i.type, lower.block_number(i.operands[has_range]), range_)
+        invoke = next(o for o in i.operands if isinstance(o, Function))
+        range_ = i.operands[0] if which in _OF_RANGE else None
+        count = i.operands[0] if which == _SIZE_FOR_COUNT else None
+        return lower.size(which, i.type, lower.block_number(invoke), range_, count)
 
     return rule
 
@@ -351,7 +359,9 @@ RULES: dict[Op, _Rule] = {
     Op.GetKernelNDrangeSubGroupCount: _size(_SUB_GROUP_COUNT),
     Op.GetKernelNDrangeMaxSubGroupSize: _size(_MAX_SUB_GROUP_SIZE),
     Op.GetKernelWorkGroupSize: _size(_GROUP_SIZE),
-    Op.GetKernelPreferredWorkGroupSizeMultiple: _size(_GROUP_MULTIPLE),
+    Op.GetKernelPreferredWorkGroupSizeMultiple: _size(_MULTIPLE),
+    Op.GetKernelLocalSizeForSubgroupCount: _size(_SIZE_FOR_COUNT),
+    Op.GetKernelMaxNumSubgroups: _size(_MOST_SUB_GROUPS),
     Op.BuildNDRange: _build_range,
     Op.GetDefaultQueue: _default_queue,
     Op.CreateUserEvent: _create_event,

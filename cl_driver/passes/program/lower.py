@@ -15,6 +15,7 @@ _UNTYPED = {Capability.UntypedPointersKHR, Capability.UntypedVariableLengthArray
 _VARIABLE_ARRAYS = {Capability.VariableLengthArrayINTEL, Capability.UntypedVariableLengthArrayINTEL}
 _BFLOAT16 = {Capability.BFloat16TypeKHR, Capability.BFloat16DotProductKHR}
 _VECTORS = {Capability.LongVectorEXT, Capability.VectorAnyINTEL, Capability.MaskedGatherScatterINTEL}
+_BLOCKS = {Capability.DeviceEnqueue, Capability.SubgroupDispatch}
 _PIPES = {Capability.Pipes, Capability.PipeStorage}
 _BY_POINTER = {Capability.FunctionPointersINTEL, Capability.IndirectReferencesINTEL}
 
@@ -25,6 +26,11 @@ WITHOUT_BODY = frozenset(("__cxa_pure_virtual", "__cxa_deleted_virtual"))
 def has_variable_arrays(module: Module) -> bool:
     """Whether kernels may have arrays whose length is a value."""
     return not _VARIABLE_ARRAYS.isdisjoint(module.capabilities)
+
+
+def may_enqueue(module: Module) -> bool:
+    """Whether kernels may enqueue kernels, or ask for sizes of blocks that they could enqueue."""
+    return not _BLOCKS.isdisjoint(module.capabilities)
 
 
 def lower_extensions(module: Module, is_relaxed: bool = False, tells: bool = False) -> dict[str, int]:
@@ -43,7 +49,7 @@ def lower_extensions(module: Module, is_relaxed: bool = False, tells: bool = Fal
         from .function_pointers import lower_function_pointers
 
         addresses = lower_function_pointers(module)
-    if Capability.DeviceEnqueue in capabilities:
+    if may_enqueue(module):
         from .device_enqueue import lower_device_enqueue
 
         lower_device_enqueue(module, tells)

@@ -112,6 +112,13 @@ def _size(i: Instruction) -> None:
     _invoked(*i.operands)
 
 
+def _size_for_count(i: Instruction) -> None:
+    count, *block = i.operands
+    _result(i)
+    _word(count, "a number of sub-groups")
+    _invoked(*block)
+
+
 def _size_of_range(i: Instruction) -> None:
     range_, *block = i.operands
     _result(i)
@@ -168,6 +175,8 @@ ENQUEUE_RULES: dict[Op, Rule] = {
     Op.GetKernelNDrangeMaxSubGroupSize: _size_of_range,
     Op.GetKernelWorkGroupSize: _size,
     Op.GetKernelPreferredWorkGroupSizeMultiple: _size,
+    Op.GetKernelLocalSizeForSubgroupCount: _size_for_count,
+    Op.GetKernelMaxNumSubgroups: _size,
     Op.BuildNDRange: _build,
     Op.RetainEvent: _of_event,
     Op.ReleaseEvent: _of_event,

@@ -177,21 +177,28 @@ int32_t cld_enqueue_marker(void *queue, uint32_t wait_count, struct cld_event *c
     return status && !(tells & CLD_BLOCK_TELLS) ? ENQUEUE_FAILURE : status;
 }
 
-uint32_t cld_block_size(uint32_t which, uint32_t block, const struct cld_ndrange *range) {
+uint32_t cld_block_size(uint32_t which, uint32_t block, const struct cld_ndrange *range,
+                        uint32_t sub_groups) {
     const struct cld_event *parent = cld_self()->parent;
     const struct cld_kernel_info *info = find_block(parent, block);
     if (!info)
         return 0;
-    if (which == CLD_GROUP_SIZE)
-        return (uint32_t)cld_ndrange_most_items(parent->queue->device, info);
-    if (which == CLD_GROUP_MULTIPLE)
+    uint64_t most = cld_ndrange_most_items(parent->queue->device, info), size = info->sub_group_size;
+    switch (which) {
+    case CLD_GROUP_SIZE:
+        return (uint32_t)most;
+    case CLD_GROUP_MULTIPLE:
         return info->width;
+    case CLD_SIZE_FOR_COUNT:
+        return sub_groups <= most / size ? (uint32_t)(sub_groups * size) : 0;
+    case CLD_MOST_SUB_GROUPS:
+        return (uint32_t)(most / size + (most % size != 0));
+    }
     struct cld_launch launch;
     bool empty;
     if (cld_ndrange_of_block(parent->queue, info, range, &launch, &empty) || empty)
         return 0;
     uint64_t items = launch.local_size[0] * launch.local_size[1] * launch.local_size[2];
-    uint64_t size = info->sub_group_size;
     if (which == CLD_SUB_GROUP_COUNT)
         return (uint32_t)(items / size + (items % size != 0));
     return (uint32_t)(items < size ? items : size);

@@ -22,9 +22,16 @@ int32_t cld_enqueue_kernel(void *queue, uint32_t flags, const struct cld_ndrange
 int32_t cld_enqueue_marker(void *queue, uint32_t wait_count, struct cld_event *const *wait_list,
                            struct cld_event **event, uint32_t tells);
 
-/* range: NULL where it does not count. */
-enum cld_block_size { CLD_GROUP_SIZE, CLD_GROUP_MULTIPLE, CLD_SUB_GROUP_COUNT, CLD_MAX_SUB_GROUP_SIZE };
-uint32_t cld_block_size(uint32_t which, uint32_t block, const struct cld_ndrange *range);
+/* range: for the sub-groups of one, else NULL; sub_groups: for the size of a group of so many. */
+enum cld_block_size {
+    CLD_GROUP_SIZE,
+    CLD_GROUP_MULTIPLE,
+    CLD_SUB_GROUP_COUNT,
+    CLD_MAX_SUB_GROUP_SIZE,
+    CLD_SIZE_FOR_COUNT,
+    CLD_MOST_SUB_GROUPS
+};
+uint32_t cld_block_size(uint32_t which, uint32_t block, const struct cld_ndrange *range, uint32_t sub_groups);
 
 void *cld_default_queue(void);
 

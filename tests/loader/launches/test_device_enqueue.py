@@ -383,6 +383,7 @@ OpCapability GenericPointer
 OpCapability Int64
 OpCapability Int8
 OpCapability DeviceEnqueue
+OpCapability SubgroupDispatch
 OpMemoryModel Physical64 OpenCL
 OpEntryPoint Kernel %k "k" %id
 OpDecorate %id BuiltIn GlobalInvocationId
@@ -400,6 +401,11 @@ OpDecorate %id Constant
 %eight = OpConstant %i32 8
 %four = OpConstant %i64 4
 %none = OpConstant %i64 0
+%two = OpConstant %i32 2
+%huge = OpConstant %i32 1000000
+%l3 = OpConstant %i64 4
+%l4 = OpConstant %i64 5
+%l5 = OpConstant %i64 6
 %sizes = OpTypeArray %i64 %three
 %range = OpTypeStruct %i32 %sizes %sizes %sizes
 %pin = OpTypePointer Input %v3
@@ -438,6 +444,15 @@ OpStore %var %address Aligned 8
 %captured = OpBitcast %pg %g
 %q = OpGetDefaultQueue %queue
 %nd = OpBuildNDRange %range %four %none %none
+%s3 = OpGetKernelLocalSizeForSubgroupCount %i32 %two %f %captured %eight %eight
+%s4 = OpGetKernelLocalSizeForSubgroupCount %i32 %huge %f %captured %eight %eight
+%s5 = OpGetKernelMaxNumSubgroups %i32 %f %captured %eight %eight
+%p3 = OpPtrAccessChain %pw %out %l3
+%p4 = OpPtrAccessChain %pw %out %l4
+%p5 = OpPtrAccessChain %pw %out %l5
+OpStore %p3 %s3 Aligned 4
+OpStore %p4 %s4 Aligned 4
+OpStore %p5 %s5 Aligned 4
 %done = OpEnqueueKernel %i32 %q %one %nd %zero %null %null %f %captured %eight %eight %eight
 OpReturn
 OpFunctionEnd
@@ -451,6 +466,9 @@ def test_spirv(session):
         "clReleaseProgram", session.cl.make("clCreateProgramWithIL", session.context, il, len(il))
     )
     session.cl.build(program, None)
-    out = session.buffer(np.zeros(6, np.int32))
+    out = session.buffer(np.full(7, -1, np.int32))
     session.launch(session.kernel(program), 1, out)
-    assert session.read(out, np.int32, 6).tolist() == [8, 8, 8, 8, 0, 0]
+    *written, of_two, of_many, most = session.read(out, np.int32, 7).tolist()
+    largest = session.cl.integer("clGetDeviceInfo", session.device, cl.CL_DEVICE_MAX_WORK_GROUP_SIZE)
+    assert written == [8, 8, 8, 8] and of_many == 0
+    assert of_two % 2 == 0 and most * (of_two // 2) == largest

@@ -276,6 +276,7 @@ ELSEWHERE = {
     "read_write_images": "images/test_kernels.py",
     "3d_image_writes": "images/test_kernels.py",
     "pipes": "launches/test_pipes.py",
+    "device_enqueue": "launches/test_device_enqueue.py",
     "depth_images": "images/test_kernels.py",
     "mipmap_images": "images/test_kernels.py",
     "srgb_image_writes": "images/test_kernels.py",

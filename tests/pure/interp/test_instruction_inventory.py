@@ -12,7 +12,7 @@ from cl_driver.device import capabilities
 from cl_driver.device.cpu import host_cpu
 from cl_driver.interp import core, effects, opencl_memory
 from cl_driver.passes.lower import images
-from cl_driver.passes.program import pipes, variable_arrays
+from cl_driver.passes.program import device_enqueue, pipes, variable_arrays
 from cl_driver.spirv.enums import Capability, Op, OpenCLStd
 from cl_driver.spirv.tables import OPENCL_STD, ROWS
 from cl_driver.spirv.validation.validate import accepted_capabilities
@@ -36,12 +36,16 @@ PASSES |= {
     "ConstantPipeStorage",
     *(op.name for op in variable_arrays.OPS),
     *(op.name for op in pipes.RULES),
+    *(op.name for op in device_enqueue.RULES),
 }
 
 # Tested, but by other files than tests/runtime/codegen/ops/test_instructions.py: beginnings of names.
 ELSEWHERE = {
     **dict.fromkeys((op.name for op in variable_arrays.OPS), "tests/runtime/program/test_variable_arrays.py"),
     **dict.fromkeys((op.name for op in pipes.RULES), "tests/runtime/program/test_pipes.py"),
+    **dict.fromkeys((op.name for op in device_enqueue.RULES), "tests/loader/launches/test_device_enqueue.py"),
+    "TypeQueue": "tests/loader/launches/test_device_enqueue.py",
+    "TypeDeviceEvent": "tests/loader/launches/test_device_enqueue.py",
     "TypePipe": "tests/runtime/program/test_pipes.py",
     "TypeReserveId": "tests/runtime/program/test_pipes.py",
     "ConstantPipeStorage": "tests/runtime/program/test_pipes.py",

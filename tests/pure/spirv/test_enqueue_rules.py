@@ -93,6 +93,8 @@ OpFunctionEnd
 %times = OpGetKernelPreferredWorkGroupSizeMultiple %i32 %g %p %eight %eight
 %groups = OpGetKernelNDrangeSubGroupCount %i32 %nd %g %p %eight %eight
 %size = OpGetKernelNDrangeMaxSubGroupSize %i32 %nd %g %p %eight %eight
+%local = OpGetKernelLocalSizeForSubgroupCount %i32 %two %f %p %eight %eight
+%number = OpGetKernelMaxNumSubgroups %i32 %g %p %eight %eight
 OpRetainEvent %user
 OpReleaseEvent %user
 %good = OpIsValidEvent %bool %user
@@ -141,6 +143,8 @@ OpEnqueueMarker %i32 %q | OpEnqueueMarker %i32 %one | a queue of type int32
 OpEnqueueMarker %i32 %q %one | OpEnqueueMarker %i32 %q %float | a number of events of type float32
 OpGetKernelWorkGroupSize %i32 %f | OpGetKernelWorkGroupSize %i32 %h | the block's function has parameters
 OpGetKernelNDrangeSubGroupCount %i32 %nd | OpGetKernelNDrangeSubGroupCount %i32 %one | an nd-range of type
+OpGetKernelLocalSizeForSubgroupCount %i32 %two | OpGetKernelLocalSizeForSubgroupCount %i32 %long | a number of
+OpGetKernelMaxNumSubgroups %i32 | OpGetKernelMaxNumSubgroups %i64 | the result has type int64
 OpRetainEvent %user | OpRetainEvent %q | an event of type queue
 OpReleaseEvent %user | OpReleaseEvent %one | an event of type int32
 OpIsValidEvent %bool | OpIsValidEvent %i32 | the result has type int32
