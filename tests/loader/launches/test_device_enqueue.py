@@ -8,6 +8,7 @@ import pytest
 
 from cl_driver.api.generated import enums as cl
 from cl_driver.device import limits
+from tests.loader.command_buffers.recorder import Recorder
 from tests.loader.core.session import CL3, Session
 from tests.pure.spirv.assembler import assemble
 
@@ -472,3 +473,52 @@ def test_spirv(session):
     largest = session.cl.integer("clGetDeviceInfo", session.device, cl.CL_DEVICE_MAX_WORK_GROUP_SIZE)
     assert written == [8, 8, 8, 8] and of_many == 0
     assert of_two % 2 == 0 and most * (of_two // 2) == largest
+
+
+@pytest.mark.sanitize
+def test_threads(run_client):
+    run_client("threads/children", 50)
+
+
+def test_of_a_binary(session):
+    """Blocks are in a program's binary."""
+    device_queue(session)
+    opencl = session.cl
+    program = session.program(
+        "kernel void k(global int *p) { enqueue_kernel(get_default_queue(), 0, ndrange_1D(4), ^{"
+        " p[get_global_id(0)] = 5; }); }"
+    )
+    size = ctypes.c_uint64(opencl.integer("clGetProgramInfo", program, cl.CL_PROGRAM_BINARY_SIZES))
+    binary = ctypes.create_string_buffer(size.value)
+    where = ctypes.c_void_p(ctypes.addressof(binary))
+    opencl.ok("clGetProgramInfo", program, cl.CL_PROGRAM_BINARIES, 8, where, None)
+    other, status = opencl.call(
+        "clCreateProgramWithBinary", session.context, 1, [session.device], size, where, None
+    )
+    assert status == 0
+    session.cl.build(session.made("clReleaseProgram", other), None)
+    out = session.buffer(np.zeros(5, np.int32))
+    session.launch(session.kernel(other), 1, out)
+    assert session.read(out, np.int32, 5).tolist() == [5, 5, 5, 5, 0]
+
+
+def test_in_a_command_buffer(opencl):
+    """Kernels of graphs enqueue others each time that they are executed."""
+    session = Recorder(opencl)
+    device_queue(session)
+    kernel = session.kernel(
+        "kernel void k(global int *p) { int x = p[0]; enqueue_kernel(get_default_queue(),"
+        " CLK_ENQUEUE_FLAGS_WAIT_KERNEL, ndrange_1D(4), ^{ p[1 + get_global_id(0)] += x + 1; }); p[0]++; }"
+    )
+    out, buffer = session.buffer(np.zeros(5, np.int32)), session.create()
+    session.set_arguments(kernel, [out])
+    for _ in range(2):
+        session.done(
+            "clCommandNDRangeKernelKHR", buffer, 0, None, kernel, 1, None, [1], None, 0, None, None, None
+        )
+    session.done("clFinalizeCommandBufferKHR", buffer)
+    for _ in range(2):
+        session.done("clEnqueueCommandBufferKHR", 0, None, buffer, 0, None, None)
+        session.finish()
+    assert session.read(out, np.int32, 5).tolist() == [4, 10, 10, 10, 10]
+    session.close()
