@@ -534,7 +534,7 @@ SPIRV_NUMBERS = {
 SPIRV_INSTRUCTION_SETS = ("OpenCL.std", "OpenCL.DebugInfo.100")
 
 # CL_DEVICE_OPENCL_C_ALL_VERSIONS: "Support for at least OpenCL C 3.1, OpenCL C 3.0, OpenCL C 1.2, OpenCL C
-# 1.1, and OpenCL C 1.0 is required for an OpenCL 3.1 device." 2.0 is not listed: it wants device queues.
+# 1.1, and OpenCL C 1.0 is required for an OpenCL 3.1 device." 2.0 need not be listed.
 OPENCL_C_VERSIONS = ((1, 0), (1, 1), (1, 2), (3, 0), (3, 1))
 # "may return an OpenCL C version newer than OpenCL C 1.2 if and only if all optional OpenCL C features are
 # supported by the device for the newer version."

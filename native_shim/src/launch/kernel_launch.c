@@ -336,7 +336,8 @@ static cl_int run_kernel(struct cld_event *command, struct cld_self *self, uint6
         return CL_OUT_OF_HOST_MEMORY;
     self->kernel.local_memory_size = command->kernel.local_size;
     cld_histogram_enter(command, self);
-    self->parent = command->enqueues ? command : NULL;
+    if (__builtin_expect(command->enqueues, 0))
+        self->parent = command;
     struct cld_running *running = cld_fault_enter(self, command);
     uint64_t saved = cld_float_enter();
     if (command->kernel.ahead_piece)
@@ -346,7 +347,8 @@ static cl_int run_kernel(struct cld_event *command, struct cld_self *self, uint6
     cld_float_leave(saved);
     cld_fault_leave(running);
     /* What this thread has made ready it executes itself if that was the end. */
-    if (self->children.first && (command->share || last < command->total))
+    if (__builtin_expect(command->enqueues, 0) && self->children.first &&
+        (command->share || last < command->total))
         cld_pool_push(&self->children);
     return CL_SUCCESS;
 }
@@ -504,6 +506,7 @@ struct cld_event *cld_launch_block_new(struct cld_queue *queue, struct cld_kerne
     if (!command)
         return NULL;
     begin(command, info);
+    command->has_event = with_event;
     command->profiled |= with_event; /* it may be asked for its times */
     return command;
 }

@@ -41,8 +41,8 @@ struct cld_event *cld_command_new(struct cld_queue *queue, cl_command_type type,
     command->type = type;
     atomic_store_explicit(&command->blockers, 1, memory_order_relaxed);
     atomic_store_explicit(&command->error, 0, memory_order_relaxed);
-    command->barrier = command->is_node = command->enqueues = command->is_child = false;
-    command->has_event = with_event;
+    command->barrier = command->is_node = false;
+    command->enqueues = command->is_child = command->has_event = false;
     command->profiled = queue->properties & CL_QUEUE_PROFILING_ENABLE;
     command->timed = false;
     atomic_store_explicit(&command->dependents, NULL, memory_order_relaxed);
@@ -354,11 +354,12 @@ static void complete(struct cld_event *event, int32_t status, struct cld_ready *
         if (__builtin_expect(status < 0, 0) && status != CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST)
             cld_context_notify(queue->context, "a command of type %#x failed: %s", (unsigned)event->type,
                                cld_error_name(status));
-        if (event->profiled)
+        if (event->profiled) {
             *(event->enqueues ? &event->node.complete_time : &event->times[CLD_TIME_END]) = cld_now();
+            if (event->is_child)
+                cld_family_tell_times(event);
+        }
     }
-    if (event->is_child && event->profiled)
-        cld_family_tell_times(event);
     atomic_store(&event->status, status);
     if (atomic_load(&event->sleepers))
         cld_futex_wake((_Atomic uint32_t *)&event->status, INT_MAX);
@@ -396,7 +397,9 @@ bool cld_user_event_set(struct cld_event *event, int32_t status, struct cld_read
     return true;
 }
 
-void cld_event_complete(struct cld_event *event, int32_t status, struct cld_ready *ready) {
+/* A kernel that enqueues others, or was enqueued by one. */
+static __attribute__((noinline)) void complete_member(struct cld_event *event, int32_t status,
+                                                      struct cld_ready *ready) {
     if (event->enqueues && !cld_family_release(event, &status, ready))
         return;
     while (event) {
@@ -404,6 +407,13 @@ void cld_event_complete(struct cld_event *event, int32_t status, struct cld_read
         complete(event, status, ready);
         event = family ? cld_family_leave(family, status, &status) : NULL;
     }
+}
+
+void cld_event_complete(struct cld_event *event, int32_t status, struct cld_ready *ready) {
+    if (__builtin_expect(event->enqueues || event->is_child, 0))
+        complete_member(event, status, ready);
+    else
+        complete(event, status, ready);
 }
 
 static uint64_t elapsed_since(uint64_t start) {

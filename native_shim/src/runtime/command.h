@@ -124,7 +124,7 @@ struct cld_event {
     bool waits : 1;        /* it may wait, while it is executed, for what other commands do */
     bool enqueues : 1;     /* it is a kernel that may enqueue others */
     bool is_child : 1;     /* it was enqueued by a kernel */
-    bool has_event : 1;    /* somebody has its handle, or had */
+    bool has_event : 1;    /* of a child: somebody has its handle, or had */
     bool profiled;
     bool timed;                            /* the operation is to learn from it even if it is short */
     _Atomic(struct cld_edge *) dependents; /* CLD_EDGES_CLOSED when complete */

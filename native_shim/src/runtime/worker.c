@@ -7,10 +7,10 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/numa.h"
 #include "base/own_thread.h"
 #include "base/thread.h"
 #include "object/lock.h"
-#include "base/numa.h"
 #include "runtime/work_stealing.h"
 
 enum { STACK_SIZE = 4 << 20 };

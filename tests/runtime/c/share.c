@@ -1,5 +1,5 @@
-/* runtime/work_stealing.c: every unit exactly once, with any number of slots and threads, chunks of uneven times,
- * threads that come late or never, and units that are too many to be counted one by one. */
+/* runtime/work_stealing.c: every unit exactly once, with any number of slots and threads, chunks of uneven
+ * times, threads that come late or never, and units that are too many to be counted one by one. */
 #include "runtime/work_stealing.h"
 
 #include <pthread.h>
@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#include "harness.h"
 #include "base/numa.h"
+#include "harness.h"
 
 enum { UNITS = 100003, MOST_THREADS = 8, GRAINS = 5 };
 
