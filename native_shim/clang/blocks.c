@@ -3,9 +3,10 @@
  * becomes a part of the called function's name, behind a dot, and the size and the alignment of what the
  * block has captured two more arguments. cl_driver/spirv/blocks.py reads these names.
  *
- * A block begins with the address of its function, which nobody reads where all calls are direct: it becomes
- * NULL. That back end also fails of functions with events in their names, and takes pointers for sizes in
- * those that make nd-ranges: these get other names (builtins/cl/ndrange.cl has the latter). */
+ * A block begins with the address of its function, which nobody reads, for clang refuses parameters that are
+ * blocks, and calls others by their names: it becomes NULL. That back end also fails of functions with events
+ * in their names, and takes pointers for sizes in those that make nd-ranges: these get other names
+ * (builtins/cl/ndrange.cl has the latter). */
 #define _GNU_SOURCE
 #include "blocks.h"
 
@@ -31,10 +32,6 @@ enum { SPIR_FUNC = 75 }; /* llvm::CallingConv::SPIR_FUNC */
     X(void, LLVMDeleteFunction, (Value))                                                                     \
     X(const char *, LLVMGetValueName2, (Value, size_t *))                                                    \
     X(void, LLVMSetValueName2, (Value, const char *, size_t))                                                \
-    X(Block, LLVMGetFirstBasicBlock, (Value))                                                                \
-    X(Block, LLVMGetNextBasicBlock, (Block))                                                                 \
-    X(Value, LLVMGetFirstInstruction, (Block))                                                               \
-    X(Value, LLVMGetNextInstruction, (Value))                                                                \
     X(Use, LLVMGetFirstUse, (Value))                                                                         \
     X(Use, LLVMGetNextUse, (Use))                                                                            \
     X(Value, LLVMGetUser, (Use))                                                                             \
@@ -44,8 +41,6 @@ enum { SPIR_FUNC = 75 }; /* llvm::CallingConv::SPIR_FUNC */
     X(Value, LLVMIsAGlobalVariable, (Value))                                                                 \
     X(Value, LLVMIsAAddrSpaceCastInst, (Value))                                                              \
     X(Value, LLVMIsAConstantExpr, (Value))                                                                   \
-    X(Value, LLVMIsAInlineAsm, (Value))                                                                      \
-    X(Value, LLVMGetCalledValue, (Value))                                                                    \
     X(unsigned, LLVMGetNumArgOperands, (Value))                                                              \
     X(Value, LLVMGetOperand, (Value, unsigned))                                                              \
     X(Type, LLVMTypeOf, (Value))                                                                             \
@@ -170,26 +165,6 @@ static bool is_of_block(Value function) {
     return strstr(llvm.LLVMGetValueName2(function, &length), "_block_invoke") != NULL;
 }
 
-/* Whether a function is called by its address: that of a block that a function gets as an argument. */
-static bool has_indirect_calls(Module module) {
-    for (Value f = llvm.LLVMGetFirstFunction(module); f; f = llvm.LLVMGetNextFunction(f))
-        for (Block block = llvm.LLVMGetFirstBasicBlock(f); block; block = llvm.LLVMGetNextBasicBlock(block))
-            for (Value i = llvm.LLVMGetFirstInstruction(block); i; i = llvm.LLVMGetNextInstruction(i)) {
-                Value called = llvm.LLVMIsACallInst(i) ? llvm.LLVMGetCalledValue(i) : NULL;
-                if (called && !llvm.LLVMIsAFunction(called) && !llvm.LLVMIsAInlineAsm(called))
-                    return true;
-            }
-    return false;
-}
-
-/* Whether there are blocks whose functions are called by their names alone. */
-static bool has_blocks(Module module) {
-    for (Value f = llvm.LLVMGetFirstFunction(module); f; f = llvm.LLVMGetNextFunction(f))
-        if (is_of_block(f))
-            return !has_indirect_calls(module);
-    return false;
-}
-
 /* Pointers to functions in blocks. */
 static void drop_addresses(Module module) {
     for (Value f = llvm.LLVMGetFirstFunction(module); f; f = llvm.LLVMGetNextFunction(f))
@@ -233,8 +208,7 @@ void cld_name_blocks(Module module) {
         if (function)
             name_kernels(module, function, callees[i].name, callees[i].kernel);
     }
-    if (has_blocks(module))
-        drop_addresses(module);
+    drop_addresses(module);
     for (Value f = llvm.LLVMGetFirstFunction(module); f; f = llvm.LLVMGetNextFunction(f))
         rename_function(f);
 }
