@@ -36,7 +36,7 @@ static void release_queue(void *object) {
     struct cld_queue *queue = object;
     struct cld_context *context = queue->context;
     cld_queue_flush(queue, NULL);
-    for (uint32_t i = 0; i < context->device_count; i++) {
+    for (uint32_t i = 0; queue->properties & CL_QUEUE_ON_DEVICE && i < context->device_count; i++) {
         struct cld_queue *is_default = queue;
         atomic_compare_exchange_strong(&context->default_queues[i], &is_default, NULL);
     }

@@ -311,7 +311,8 @@ static void profiling(void) {
 static void queues(void) {
     cl_int status;
     cl_device_id device = test_device();
-    cl_queue_properties unknown[] = {0x4242, 1, 0}, on_device[] = {CL_QUEUE_PROPERTIES, 7, 0};
+    cl_queue_properties unknown[] = {0x4242, 1, 0};
+    cl_queue_properties too_large[] = {CL_QUEUE_PROPERTIES, 7, CL_QUEUE_SIZE, 1ul << 31, 0};
     cl_queue_properties size[] = {CL_QUEUE_SIZE, 1024, 0}, bits[] = {CL_QUEUE_PROPERTIES, 1 << 20, 0};
     cl_queue_properties list[] = {CL_QUEUE_PROPERTIES, CL_QUEUE_PROFILING_ENABLE, 0}, answer[8];
     CHECK(!clCreateCommandQueueWithProperties(context, device, unknown, &status));
@@ -320,7 +321,7 @@ static void queues(void) {
     CHECK_IS(status, CL_INVALID_VALUE);
     CHECK(!clCreateCommandQueueWithProperties(context, device, size, &status));
     CHECK_IS(status, CL_INVALID_VALUE);
-    CHECK(!clCreateCommandQueueWithProperties(context, device, on_device, &status));
+    CHECK(!clCreateCommandQueueWithProperties(context, device, too_large, &status));
     CHECK_IS(status, CL_INVALID_QUEUE_PROPERTIES);
     CHECK(!clCreateCommandQueueWithProperties(NULL, device, NULL, &status));
     CHECK_IS(status, CL_INVALID_CONTEXT);
@@ -340,7 +341,7 @@ static void queues(void) {
     CHECK_IS(clGetCommandQueueInfo(queue, 0x99, 4, answer, NULL), CL_INVALID_VALUE);
     CHECK_IS(clSetCommandQueueProperty(queue, CL_QUEUE_PROFILING_ENABLE, CL_TRUE, NULL),
              CL_INVALID_OPERATION);
-    CHECK_IS(clSetDefaultDeviceCommandQueue(context, device, queue), CL_INVALID_OPERATION);
+    CHECK_IS(clSetDefaultDeviceCommandQueue(context, device, queue), CL_INVALID_COMMAND_QUEUE);
     OK(clReleaseCommandQueue(queue));
     queue = clCreateCommandQueue(context, device, 0, &status);
     OK(clGetCommandQueueInfo(queue, CL_QUEUE_PROPERTIES_ARRAY, sizeof answer, answer, &bytes));

@@ -79,6 +79,7 @@ static inline cl_context test_context_of(cl_uint count, const cl_device_id *devi
     struct cld_context *context = cld_object_new(CLD_CONTEXT);
     CHECK(context);
     context->devices = calloc(count, sizeof *context->devices);
+    context->default_queues = calloc(count, sizeof *context->default_queues);
     context->device_count = count;
     for (cl_uint i = 0; i < count; i++) {
         context->devices[i] = (struct cld_device *)devices[i];
