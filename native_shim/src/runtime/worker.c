@@ -78,11 +78,18 @@ bool cld_pool_may_help(const struct cld_queue *queue, const struct cld_self *sel
     return !queue->device->parent && !self->executing;
 }
 
+/* Whether a thread that waits for a command of a queue may execute another meanwhile: what it waits for may
+ * be behind it in the queue, or be a kernel that is not complete before what it has enqueued is. */
+static bool may_be_needed(const struct cld_event *command, const struct cld_queue *queue) {
+    bool is_near = command->queue == queue || (command->is_child && command->context == queue->context);
+    return is_near && !command->waits;
+}
+
 struct cld_event *cld_ready_choose(struct cld_ready *ready, const struct cld_event *command,
                                    const struct cld_queue *queue) {
     struct cld_event *previous = NULL, *before = NULL, *found = NULL;
     for (struct cld_event *at = ready->first; at; previous = at, at = at->next) {
-        if (at != command && (found || (queue && (at->queue != queue || at->waits))))
+        if (at != command && (found || (queue && !may_be_needed(at, queue))))
             continue;
         found = at;
         before = previous;
@@ -124,8 +131,7 @@ static struct cld_event *find_work(struct cld_pool *pool, const struct cld_event
     if (ready && ready == wanted)
         return ready;
     for (struct cld_event *command = pool->open; command; command = command->open_next)
-        if ((!queue || command == wanted || (command->queue == queue && !command->waits)) &&
-            may_join(pool, command)) {
+        if ((!queue || command == wanted || may_be_needed(command, queue)) && may_join(pool, command)) {
             if (ready) { /* back to where it was, or nearly so */
                 ready->next = pool->ready.first;
                 pool->ready.first = ready;
@@ -461,8 +467,10 @@ void cld_pool_push(struct cld_ready *ready) {
         *ready = others;
         struct cld_pool *pool = pool_of(device);
         if (!pool) { /* no memory for it: the commands fail, nobody hangs */
-            for (struct cld_event *command; (command = cld_ready_take(&same));)
+            for (struct cld_event *command; (command = cld_ready_take(&same));) {
+                command->enqueues = false; /* it has not begun */
                 cld_event_complete(command, CL_OUT_OF_RESOURCES, ready);
+            }
             continue;
         }
         atomic_fetch_add(&pool->users, 1);
