@@ -125,11 +125,7 @@ def _accepted() -> tuple[frozenset[int], frozenset[str]]:
 def _read(il: bytes) -> list[Module]:
     """The modules of a program, over one table of types."""
     table = TypeTable(library().types)
-    modules = [reader.read(spirv, constants, table) for spirv, constants in bundle.unpack(il)]
-    for number, module in enumerate(modules):
-        if Capability.DeviceEnqueue in module.capabilities:
-            blocks.name_blocks(module, number)
-    return modules
+    return [reader.read(spirv, constants, table) for spirv, constants in bundle.unpack(il)]
 
 
 def check_library(il: bytes, context: Context) -> str:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from . import assertions, conversion_functions
-from .enums import FunctionControl, LinkageType, Op
+from . import assertions, blocks, conversion_functions
+from .enums import Capability, FunctionControl, LinkageType, Op
 from .errors import LinkError
 from .layout import size_of
 from .module import Constant, ConstantExpr, Function, Kind, Module, Operand, Type, Variable
@@ -30,6 +30,9 @@ def link(modules: list[Module], provided: Callable[[str], bool] | None = None) -
         raise LinkError(["no modules"])
     if any(module.types is not modules[0].types for module in modules):
         raise ValueError("modules of different type tables")
+    for number, module in enumerate(modules):
+        if Capability.DeviceEnqueue in module.capabilities:
+            blocks.name_blocks(module, number)
     errors: list[str] = []
     if len({module.address_bits for module in modules}) > 1:
         errors.append("modules of different addressing models, Physical32 and Physical64")
