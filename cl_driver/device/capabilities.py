@@ -375,6 +375,7 @@ CAPABILITIES = (
     Capability("create_command_queue", extensions=("cl_khr_create_command_queue",)),
     Capability("suggested_local_work_size", extensions=("cl_khr_suggested_local_work_size",)),
     Capability("unified_shared_memory", extensions={"cl_intel_unified_shared_memory": (1, 2, 0)}),
+    Capability("unified_svm", extensions={"cl_khr_unified_svm": (0, 9, 0)}),
     Capability("buffer_device_address", extensions={"cl_ext_buffer_device_address": (1, 0, 2)}),
     Capability(
         "command_buffer",

@@ -8,6 +8,7 @@
 #include "memory/image.h"
 #include "memory/mem.h"
 #include "object/objects.h"
+#include "object/svm_khr.h"
 
 static cl_int set_value(struct cld_kernel *kernel, const struct cld_arg_info *arg, size_t arg_size,
                         const void *arg_value) {
@@ -219,6 +220,7 @@ cl_int cld_set_kernel_exec_info(struct cld_kernel *kernel, cl_kernel_exec_info p
         kernel->svm_fine_system = value;
         return CL_SUCCESS;
     }
+    case CLD_KERNEL_EXEC_INFO_SVM_INDIRECT_ACCESS:
     case CL_KERNEL_EXEC_INFO_INDIRECT_HOST_ACCESS_INTEL:
     case CL_KERNEL_EXEC_INFO_INDIRECT_DEVICE_ACCESS_INTEL:
     case CL_KERNEL_EXEC_INFO_INDIRECT_SHARED_ACCESS_INTEL: /* as for the sets of pointers */

@@ -62,4 +62,13 @@ struct cld_queue {
     _Atomic uint32_t helpers;     /* of these, awake and looking for something to do (runtime/worker.c) */
 };
 
+/* True if the device is one of the context's. */
+static inline bool cld_context_has_device(const struct cld_context *context,
+                                          const struct cld_device *device) {
+    for (uint32_t i = 0; i < context->device_count; i++)
+        if (context->devices[i] == device)
+            return true;
+    return false;
+}
+
 #endif
