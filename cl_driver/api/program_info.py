@@ -151,6 +151,7 @@ def _argument(arg: ArgInfo) -> list[Any]:
         access=_ACCESSES.get(arg.access_qualifier, 0),
         image_type=arg.image_type,
         depth=int(arg.depth),
+        written=int(arg.written),
     )
 
 

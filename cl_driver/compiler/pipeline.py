@@ -26,6 +26,7 @@ from ..jit import bundle
 from ..jit.errors import CompileError
 from ..jit.executable import MOST_APART, MOST_SPECIALISABLE, ArgInfo, Executable, Globals, KernelInfo
 from ..passes import pipeline as passes
+from ..passes.analysis.written_arguments import written_arguments
 from ..passes.cost import width
 from ..passes.cost.one_item import depends_on_data, prefers_one
 from ..passes.cost.work import PlanCosts
@@ -522,13 +523,17 @@ def kernel_info(program: Prepared, code: codegen.KernelCode) -> KernelInfo:
     """What the data plane and the queries know of a kernel."""
     reflection = program.reflections[code.name]
     uses_sub_groups = program.uses_sub_groups(code.name)
+    written = written_arguments(program.entry_points[code.name].function)
     tile = code.tile if code.tiles is None else code.tile_of_tiles
     return KernelInfo(
         name=code.name,
         has_entry=not code.is_for_any_image,
         symbol=code.symbol,
         object_index=0,
-        args=[_argument(*pair) for pair in zip(reflection.args, code.block, strict=True)],
+        args=[
+            _argument(arg, entry, number in written)
+            for number, (arg, entry) in enumerate(zip(reflection.args, code.block, strict=True))
+        ],
         block_size=code.block_size,
         local_static=code.local_static,
         scratch_fixed=code.scratch_fixed,
@@ -570,7 +575,7 @@ def kernel_info(program: Prepared, code: codegen.KernelCode) -> KernelInfo:
     )
 
 
-def _argument(reflection: reflect.ArgReflection, entry: BlockEntry) -> ArgInfo:
+def _argument(reflection: reflect.ArgReflection, entry: BlockEntry, written: bool) -> ArgInfo:
     return ArgInfo(
         kind=reflection.kind,
         size=reflection.size,
@@ -585,6 +590,7 @@ def _argument(reflection: reflect.ArgReflection, entry: BlockEntry) -> ArgInfo:
         type_qualifier=reflection.type_qualifier,
         image_type=reflection.image_type,
         depth=reflection.depth,
+        written=written,
     )
 
 

@@ -391,6 +391,7 @@ CAPABILITIES = (
             "cl_khr_semaphore": (1, 0, 1),
         },
     ),
+    Capability("immutable_memory_objects", extensions={"cl_ext_immutable_memory_objects": (1, 0, 0)}),
     Capability(
         "external_memory",
         extensions={

@@ -134,7 +134,8 @@ class ArgInfo(_Record):
     LOCAL; align: of the value, or of the pointee for LOCAL; offset: in the argument block; constant: the
     pointee is in the constant address space. The rest is CL_KERNEL_ARG_*, enums as the API has them; known:
     whether they are (CL_KERNEL_ARG_INFO_NOT_AVAILABLE otherwise). image_type: CL_MEM_OBJECT_IMAGE... of an
-    image, else 0; depth: whether it is declared as an image of depth.
+    image, else 0; depth: whether it is declared as an image of depth; written: the kernel certainly writes to
+    the buffer that it points to (passes/analysis/written_arguments.py).
     """
 
     FIELDS = _fields(
@@ -151,6 +152,7 @@ class ArgInfo(_Record):
         type_qualifier=_any_int,
         image_type=_small,
         depth=_flag,
+        written=_flag,
     )
     __slots__ = tuple(FIELDS)
 
@@ -167,6 +169,7 @@ class ArgInfo(_Record):
     type_qualifier: int
     image_type: int
     depth: bool
+    written: bool
 
 
 class KernelInfo(_Record):

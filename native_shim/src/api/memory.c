@@ -21,18 +21,28 @@
 
 enum { OVERRUN = 256 };
 
+/* What memory that never changes is not. */
+#define CLD_WRITABLE (CL_MEM_READ_WRITE | CL_MEM_WRITE_ONLY | CL_MEM_HOST_WRITE_ONLY)
+
 static bool at_most_one(cl_mem_flags flags) {
     return !(flags & (flags - 1));
 }
 
 bool cld_memory_flags_are_valid(cl_mem_flags flags) {
-    if (flags & ~(cl_mem_flags)(CLD_KERNEL_ACCESS | CLD_HOST_ACCESS | CLD_HOST_POINTER))
+    if (flags & ~(CLD_MEM_IMMUTABLE | CLD_KERNEL_ACCESS | CLD_HOST_ACCESS | CLD_HOST_POINTER))
+        return false;
+    if (flags & CLD_MEM_IMMUTABLE && flags & CLD_WRITABLE)
         return false;
     /* "CL_MEM_ALLOC_HOST_PTR and CL_MEM_USE_HOST_PTR are mutually exclusive." "CL_MEM_COPY_HOST_PTR and
      * CL_MEM_USE_HOST_PTR are mutually exclusive." */
     if (flags & CL_MEM_USE_HOST_PTR && flags & (CL_MEM_ALLOC_HOST_PTR | CL_MEM_COPY_HOST_PTR))
         return false;
     return at_most_one(flags & CLD_KERNEL_ACCESS) && at_most_one(flags & CLD_HOST_ACCESS);
+}
+
+bool cld_memory_has_contents(cl_mem_flags flags, bool is_external, const struct cld_mem *parent) {
+    return !(flags & CLD_MEM_IMMUTABLE) || flags & (CL_MEM_COPY_HOST_PTR | CL_MEM_USE_HOST_PTR) ||
+           is_external || parent;
 }
 
 /* Vector code may read to the end of the last 64 bytes: never past a line that the buffer is in. Behind it is
@@ -93,6 +103,8 @@ static cl_mem create_buffer(cl_context handle, const cl_mem_properties *properti
      * CL_MEM_USE_HOST_PTR, CL_MEM_ALLOC_HOST_PTR, or CL_MEM_COPY_HOST_PTR." */
     CLD_REQUIRE_OR_NULL(!read.is_external || !(flags & CLD_HOST_POINTER), CL_INVALID_VALUE,
                         "the memory is that of the handle");
+    CLD_REQUIRE_OR_NULL(cld_memory_has_contents(flags, read.is_external, NULL), CL_INVALID_VALUE,
+                        "a buffer that never changes has no contents");
     /* "CL_INVALID_BUFFER_SIZE if size is 0, or if size is greater than CL_DEVICE_MAX_MEM_ALLOC_SIZE for all
      * devices in context". All devices of this driver share one memory. */
     CLD_REQUIRE_OR_NULL(size && size <= context->devices[0]->max_alloc_size, CL_INVALID_BUFFER_SIZE,
@@ -152,12 +164,14 @@ cl_mem_flags cld_memory_inherited_flags(cl_mem_flags flags, cl_mem_flags parent)
         flags |= parent & CLD_KERNEL_ACCESS;
     if (!(flags & CLD_HOST_ACCESS))
         flags |= parent & CLD_HOST_ACCESS;
-    return flags | (parent & CLD_HOST_POINTER);
+    return flags | (parent & (CLD_MEM_IMMUTABLE | CLD_HOST_POINTER));
 }
 
 /* "CL_INVALID_VALUE if buffer was created with [...] and flags specifies [...]": every combination that
  * would widen what the parent allows. */
 bool cld_memory_allowed_by_parent(cl_mem_flags flags, cl_mem_flags parent) {
+    if (parent & CLD_MEM_IMMUTABLE && flags & CLD_WRITABLE)
+        return false;
     if (parent & CL_MEM_WRITE_ONLY && flags & (CL_MEM_READ_WRITE | CL_MEM_READ_ONLY))
         return false;
     if (parent & CL_MEM_READ_ONLY && flags & (CL_MEM_READ_WRITE | CL_MEM_WRITE_ONLY))

@@ -107,6 +107,7 @@ static bool take_args(struct cld_kernel_info *info, const struct cld_answer_kern
             .constant = given->constant,
             .access = given->access,
             .depth = given->depth,
+            .written = given->written,
             .size = given->size,
             .align = given->align,
             .offset = given->offset,

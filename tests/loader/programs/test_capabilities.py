@@ -271,6 +271,7 @@ ELSEWHERE = {
     "command_buffer": "command_buffers/test_recording.py",
     "semaphore": "core/test_semaphores.py",
     "external_memory": "core/test_external_memory.py",
+    "immutable_memory_objects": "core/test_immutable_memory.py",
     "buffer_device_address": "core/test_buffer_addresses.py",
     "images": "images/test_kernels.py",
     "read_write_images": "images/test_kernels.py",

@@ -34,6 +34,7 @@ def make_arg(**changes) -> ArgInfo:
         "type_qualifier": 0,
         "image_type": 0,
         "depth": False,
+        "written": False,
     }
     return ArgInfo(**(values | changes))
 
