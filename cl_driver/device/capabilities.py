@@ -391,6 +391,10 @@ CAPABILITIES = (
             "cl_khr_semaphore": (1, 0, 1),
         },
     ),
+    Capability(
+        "queue_hints",
+        extensions={"cl_khr_priority_hints": (1, 0, 0), "cl_khr_throttle_hints": (1, 0, 0)},
+    ),
     Capability("immutable_memory_objects", extensions={"cl_ext_immutable_memory_objects": (1, 0, 0)}),
     Capability(
         "external_memory",

@@ -10,6 +10,9 @@
 struct cld_event; /* runtime/command.h */
 struct cld_pool;  /* runtime/worker.h */
 
+/* The threads of a device for commands of most queues, and those for queues of low priority. */
+enum { CLD_FOREGROUND, CLD_BACKGROUND, CLD_POOLS };
+
 struct cld_device {
     struct cld_object obj;     /* key: the Python peer that answers the queries */
     struct cld_device *parent; /* NULL for the root device, which is never freed */
@@ -17,11 +20,11 @@ struct cld_device {
     uint32_t *cpus;            /* their CPU numbers, compute_units of them */
     uint64_t max_group_size;   /* CL_DEVICE_MAX_WORK_GROUP_SIZE */
     uint64_t max_item_sizes[3];
-    uint64_t local_memory_size;      /* CL_DEVICE_LOCAL_MEM_SIZE */
-    uint64_t max_alloc_size;         /* CL_DEVICE_MAX_MEM_ALLOC_SIZE */
-    uint32_t base_align;             /* CL_DEVICE_MEM_BASE_ADDR_ALIGN in bytes */
-    _Atomic bool complete;           /* the five limits above are there (cld_device_complete, api/common.h) */
-    _Atomic(struct cld_pool *) pool; /* runtime/worker.c's, made at first need */
+    uint64_t local_memory_size; /* CL_DEVICE_LOCAL_MEM_SIZE */
+    uint64_t max_alloc_size;    /* CL_DEVICE_MAX_MEM_ALLOC_SIZE */
+    uint32_t base_align;        /* CL_DEVICE_MEM_BASE_ADDR_ALIGN in bytes */
+    _Atomic bool complete;      /* the five limits above are there (cld_device_complete, api/common.h) */
+    _Atomic(struct cld_pool *) pools[CLD_POOLS]; /* runtime/worker.c's, made at first need */
 };
 
 struct cld_callback { /* destructor callbacks of contexts and memory objects, called in reverse order */
@@ -49,6 +52,10 @@ struct cld_queue {
     struct cld_device *device;         /* held */
     struct cld_queue *next, *previous; /* in the list of the context */
     cl_command_queue_properties properties;
+    uint8_t pool;   /* CLD_BACKGROUND where its priority is low */
+    bool is_urgent; /* its priority is high: its commands are begun before others of the pool */
+    uint32_t
+        threads; /* that may work on one of its commands: fewer than the device has with a low throttle */
     size_t property_count; /* as in cld_context, of clCreateCommandQueueWithProperties */
     cl_queue_properties *property_list;
     pthread_mutex_t lock;                    /* all that follows, but for last */

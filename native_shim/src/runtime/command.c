@@ -286,7 +286,7 @@ static void submit(struct cld_event *command, struct cld_ready *ready) {
 }
 
 void cld_queue_flush(struct cld_queue *queue, struct cld_ready *ready) {
-    struct cld_ready own = {NULL, NULL};
+    struct cld_ready own = {0};
     pthread_mutex_lock(&queue->lock);
     struct cld_event *command = queue->pending;
     queue->pending = queue->pending_end = NULL;
@@ -306,7 +306,7 @@ void cld_queue_flush(struct cld_queue *queue, struct cld_ready *ready) {
 static void release_dependents(struct cld_event *event, int32_t status, struct cld_ready *ready) {
     struct cld_edge *edge =
         atomic_exchange_explicit(&event->dependents, CLD_EDGES_CLOSED, memory_order_acq_rel);
-    struct cld_ready elsewhere = {NULL, NULL};
+    struct cld_ready elsewhere = {0};
     while (edge) {
         /* The edge is the dependent's, which may be gone once its last blocker is. */
         struct cld_edge *next = edge->next;
@@ -314,7 +314,7 @@ static void release_dependents(struct cld_event *event, int32_t status, struct c
         if (status < 0 && (edge->dependent & 1))
             fail(dependent, CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST);
         if (atomic_fetch_sub_explicit(&dependent->blockers, 1, memory_order_acq_rel) == 1) {
-            bool same = ready && event->queue && event->queue->device == dependent->queue->device;
+            bool same = ready && event->queue && cld_pool_has_both(event->queue, dependent->queue);
             cld_ready_add(same ? ready : &elsewhere, dependent);
         }
         edge = next;
@@ -400,7 +400,7 @@ static void finish_execution(struct cld_event *command, struct cld_ready *ready)
 static void abandon(void *pointer) {
     struct cld_event *command = pointer;
     struct cld_self *self = cld_self();
-    struct cld_ready ready = {NULL, NULL};
+    struct cld_ready ready = {0};
     cld_log(1, "user code has ended the thread that a command was executed on");
     self->executing--;
     fail(command, CL_OUT_OF_RESOURCES);
@@ -461,6 +461,7 @@ void cld_command_participate(struct cld_event *command, struct cld_self *self, b
     struct cld_work *share = command->share;
     unsigned slot = self->slot;
     uint64_t first, last, units = 0, start = cld_now();
+    bool steps_aside = false;
     self->executing++;
     while (cld_work_take(share, slot, &first, &last)) {
         cl_int error = command->operation->run(command, self, first, last);
@@ -473,12 +474,14 @@ void cld_command_participate(struct cld_event *command, struct cld_self *self, b
             cld_work_stop(share);
         }
         units += last - first;
+        if ((steps_aside = cld_pool_wants_back(command, self)))
+            break;
     }
     if (units && command->operation->learn)
         command->operation->learn(command, elapsed_since(start), units);
     self->executing--;
     leave(command, self);
-    if (cld_pool_leave(command)) {
+    if (steps_aside ? cld_pool_step_aside(command, self) : cld_pool_leave(command)) {
         free(share);
         finish_execution(command, ready);
     }

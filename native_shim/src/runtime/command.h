@@ -146,7 +146,8 @@ struct cld_event {
     uint64_t grain;                        /* units that a thread takes at least */
     uint64_t estimate;                     /* of the whole, by one thread, or CLD_TIME_UNKNOWN */
     struct cld_work *share;                /* while several threads execute it */
-    uint32_t participants;                 /* with the pool's lock held, as the next four */
+    uint16_t participants;                 /* with the pool's lock held, as the next five */
+    uint16_t leaving;                      /* of them: they will run no more, and others are to go on */
     uint16_t calls;                        /* threads that are still wanted */
     bool open;                             /* more threads may join */
     uint8_t
@@ -220,38 +221,6 @@ struct cld_event {
 _Static_assert(sizeof(struct cld_event) <= CLD_SLOT_SIZE, "an event fits its slot");
 
 #define CLD_EDGES_CLOSED ((struct cld_edge *)(uintptr_t)1)
-
-/* A list of ready commands of one pool. */
-struct cld_ready {
-    struct cld_event *first, *last;
-};
-
-static inline void cld_ready_add(struct cld_ready *ready, struct cld_event *command) {
-    command->next = NULL;
-    if (ready->last)
-        ready->last->next = command;
-    else
-        ready->first = command;
-    ready->last = command;
-}
-
-static inline struct cld_event *cld_ready_take(struct cld_ready *ready) {
-    struct cld_event *command = ready->first;
-    if (command && !(ready->first = command->next))
-        ready->last = NULL;
-    return command;
-}
-
-/* Whether the command may be in a list of ready ones: it is submitted, waits for nothing, and does not run.
- */
-static inline bool cld_event_may_be_ready(const struct cld_event *event) {
-    return atomic_load_explicit(&event->status, memory_order_acquire) == CL_SUBMITTED &&
-           !atomic_load_explicit(&event->blockers, memory_order_relaxed);
-}
-
-/* Takes that command out if it is in the list, else the first of that queue; any where both are NULL. */
-struct cld_event *cld_ready_choose(struct cld_ready *ready, const struct cld_event *command,
-                                   const struct cld_queue *queue);
 
 static inline int32_t cld_event_status(struct cld_event *event) {
     return atomic_load_explicit(&event->status, memory_order_acquire);

@@ -145,10 +145,10 @@ static bool start_watching(struct cld_semaphore *semaphore) {
 }
 
 /* Without the lock. */
-static void complete(struct cld_ready *ended, const struct cld_device *device, struct cld_ready *ready) {
+static void complete(struct cld_ready *ended, const struct cld_queue *queue, struct cld_ready *ready) {
     struct cld_event *command;
     while ((command = cld_ready_take(ended))) {
-        bool is_ours = ready && command->queue->device == device;
+        bool is_ours = ready && cld_pool_has_both(command->queue, queue);
         cld_event_complete(command, atomic_load(&command->error), is_ours ? ready : NULL);
     }
 }
@@ -200,7 +200,7 @@ static void *watch(void *nothing) {
         pthread_mutex_lock(&lock);
         if (is_empty && !watched && !found)
             break;
-        struct cld_ready ended = {NULL, NULL};
+        struct cld_ready ended = {0};
         struct cld_semaphore *left = NULL;
         look(&ended, &left);
         pthread_mutex_unlock(&lock);
@@ -218,8 +218,8 @@ static void *watch(void *nothing) {
 
 static bool spread_wait(struct cld_event *command, struct cld_self *self, struct cld_ready *ready) {
     (void)self;
-    struct cld_ready ended = {NULL, NULL};
-    const struct cld_device *device = command->queue->device;
+    struct cld_ready ended = {0};
+    const struct cld_queue *queue = command->queue;
     bool is_seen = true;
     pthread_mutex_lock(&lock);
     command->semaphores.arrived = true;
@@ -239,13 +239,13 @@ static bool spread_wait(struct cld_event *command, struct cld_self *self, struct
         atomic_store(&command->error, CL_OUT_OF_RESOURCES);
     if (fails || has_all)
         cld_ready_add(&ended, command);
-    complete(&ended, device, ready);
+    complete(&ended, queue, ready);
     return true;
 }
 
 static bool spread_signal(struct cld_event *command, struct cld_self *self, struct cld_ready *ready) {
     (void)self;
-    struct cld_ready ended = {NULL, NULL};
+    struct cld_ready ended = {0};
     pthread_mutex_lock(&lock);
     for (uint32_t i = 0; i < command->semaphores.count; i++) {
         struct cld_semaphore *semaphore = command->semaphores.uses[i].semaphore;
@@ -254,7 +254,7 @@ static bool spread_signal(struct cld_event *command, struct cld_self *self, stru
             hand_out(semaphore, &ended);
     }
     pthread_mutex_unlock(&lock);
-    complete(&ended, command->queue->device, ready);
+    complete(&ended, command->queue, ready);
     return false;
 }
 
@@ -266,7 +266,7 @@ static cl_int run_nothing(struct cld_event *command, struct cld_self *self, uint
 
 /* A wait that has failed leaves its signals to others. */
 static void end(struct cld_event *command, cl_int status) {
-    struct cld_ready ended = {NULL, NULL};
+    struct cld_ready ended = {0};
     struct cld_semaphore_use *uses = command->semaphores.uses;
     pthread_mutex_lock(&lock);
     for (uint32_t i = 0; status < 0 && i < command->semaphores.count; i++) {

@@ -5,7 +5,7 @@
 #include "base/thread.h"
 #include "object/lock.h"
 #include "runtime/callback.h"
-#include "runtime/command.h"
+#include "runtime/ready.h"
 #include "runtime/worker.h"
 
 /* Executes what has become ready, as far as that is what the event waits for; the rest goes to the pool. */
@@ -38,7 +38,7 @@ int32_t cld_event_wait(struct cld_event *event) {
     if (status <= 0)
         return status;
     bool help = queue && cld_pool_may_help(queue, self);
-    struct cld_ready ready = {NULL, NULL};
+    struct cld_ready ready = {0};
     if (queue)
         cld_queue_flush(queue, help ? &ready : NULL);
     execute_until(event, self, &ready);

@@ -114,9 +114,10 @@ WITHOUT_FUNCTIONS = {
     "cl_khr_create_command_queue", "cl_khr_device_uuid", "cl_khr_extended_versioning",
     "cl_khr_external_memory", "cl_khr_external_memory_opaque_fd", "cl_khr_external_semaphore",
     "cl_khr_external_semaphore_opaque_fd", "cl_khr_il_program",
-    "cl_khr_image2d_from_buffer", "cl_khr_semaphore", "cl_khr_spirv_linkonce_odr",
+    "cl_khr_image2d_from_buffer", "cl_khr_priority_hints", "cl_khr_semaphore", "cl_khr_spirv_linkonce_odr",
     "cl_khr_spirv_no_integer_wrap_decoration",
     "cl_khr_spirv_queries", "cl_khr_srgb_image_writes", "cl_khr_suggested_local_work_size",
+    "cl_khr_throttle_hints",
 }  # fmt: skip
 
 # Atomic objects are of OpenCL C 2.0.
