@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..door import answers
+from ..frontend.options import without_context
 from .entrypoint import entrypoint
 from .errors import CLError, require
 from .generated import enums as cl
@@ -67,7 +68,9 @@ BUILD_INFO: dict[int, Row[DeviceBuild]] = {
     # "If build status of the specified program for device is CL_BUILD_NONE, an empty string is returned."
     cl.CL_PROGRAM_BUILD_OPTIONS: string(
         lambda build: (
-            b"" if build.status == cl.CL_BUILD_NONE else build.options.encode("utf-8", "surrogateescape")
+            b""
+            if build.status == cl.CL_BUILD_NONE
+            else without_context(build.options)[1].encode("utf-8", "surrogateescape")
         )
     ),
     cl.CL_PROGRAM_BUILD_LOG: string(_log),

@@ -36,6 +36,7 @@ from ..passes.lower.exchange_ids import may_exchange_ids, with_exchanged_ids
 from ..passes.lower.images import depends_on_formats, image_args, is_image_function
 from ..passes.lower.lane_dimension import prefers_dimension_1
 from ..passes.program.lower import WITHOUT_BODY, lower_extensions
+from ..passes.program.private_initializers import initialise_private_memory
 from ..records import replace
 from ..settings import parse_table
 from ..spirv import link, local_memory, reflect
@@ -156,6 +157,8 @@ class Prepared:
             validate.validate(self.module, *_accepted())
             inline_assembly.check_targets(self.module, context.target.architecture)
             self.addresses = lower_extensions(self.module, _is_relaxed(context))
+            if context.options.zero_private:
+                initialise_private_memory(self.module)
             local_memory.check(self.module, host_limits().local_memory)
             self.reflections = {kernel.name: kernel for kernel in reflect.reflect(self.module)}
             self.globals = layout_globals(self.module)
@@ -388,7 +391,9 @@ def lower(
     functions = library_for(program.context.target)
     how = codegen_options(program.context)
     skip = passes.OPTIONAL if unoptimised else ()
+    zeroed = program.context.options
     options = replace(options, native_half=how.has_native_half, skip=skip, few_lanes=hot)
+    options = replace(options, zero_private=zeroed.zero_private)
     is_optional = not options.sub_groups and vectors != "rest"  # launches need what the entry leaves
     if is_optional:
         options = replace(options, most_text=WIDE_TEXT)
@@ -437,7 +442,8 @@ def lower(
                 raise CodegenError(f"{code.size} bytes of LLVM IR")
             code.remark = code.remark or refusal
             if not program.context.target.parts:
-                code.may_run_in_lockstep = plan.may_run_in_lockstep and not unoptimised
+                # Local memory that lockstep keeps in registers is nothing before it is written.
+                code.may_run_in_lockstep = plan.may_run_in_lockstep and not (unoptimised or zeroed.zero_local)
                 if not plan.vector_functions:
                     code.tiles, code.tiles_first = width.tiles(costs)
                 code.tiles = code.tiles or (later if options.width > 1 else None)

@@ -10,6 +10,9 @@
 #include "python/requests.h"
 #include "runtime/callback.h"
 
+/* CL_CONTEXT_MEMORY_INITIALIZE_LOCAL_KHR, which headers of 2023 lack. */
+enum { INITIALIZE_LOCAL = 1 };
+
 typedef void(CL_CALLBACK *notify_fn)(const char *, const void *, size_t, void *);
 
 static void destroy_context(void *object) {
@@ -46,6 +49,15 @@ static void put_properties(struct cld_msg *request, const cl_context_properties 
     cld_put_int(request, 0);
 }
 
+/* The value of a property, or 0. */
+static cl_context_properties property_of(const cl_context_properties *properties,
+                                         cl_context_properties name) {
+    for (; properties && *properties; properties += 2)
+        if (*properties == name)
+            return properties[1];
+    return 0;
+}
+
 /* devices: checked, unique. */
 static cl_context make_context(const cl_context_properties *properties, uint32_t count,
                                struct cld_device **devices, notify_fn notify, void *user_data,
@@ -71,6 +83,7 @@ static cl_context make_context(const cl_context_properties *properties, uint32_t
         context->obj.key = key;
         context->devices = devices;
         context->device_count = count;
+        context->zeroes_local = property_of(properties, CL_CONTEXT_MEMORY_INITIALIZE_KHR) & INITIALIZE_LOCAL;
         context->notify = notify;
         context->notify_data = user_data;
         for (uint32_t i = 0; i < count; i++)

@@ -237,12 +237,26 @@ static void learn(struct cld_event *command, uint64_t time, uint64_t units) {
     atomic_store_explicit(&info->item_time, (uint64_t)ceil(mean), memory_order_relaxed);
 }
 
-static void run_groups(struct cld_event *command, const struct cld_launch *launch,
-                       const struct cld_variant *code, struct cld_self *self, uint64_t first, uint64_t last) {
+static void run_code(struct cld_event *command, const struct cld_launch *launch,
+                     const struct cld_variant *code, struct cld_self *self, uint64_t first, uint64_t last) {
     if (runs_entry(code))
         command->kernel.info->entry(launch, command->kernel.args, &self->kernel, first, last);
     if (code)
         code->entry(launch, command->kernel.args, &self->kernel, first, last);
+}
+
+/* Where a context wants local memory to be zeros, each group begins with that. */
+static void run_groups(struct cld_event *command, const struct cld_launch *launch,
+                       const struct cld_variant *code, struct cld_self *self, uint64_t first, uint64_t last) {
+    uint32_t size = command->kernel.local_size;
+    if (__builtin_expect(!size || !command->queue->context->zeroes_local, 1)) {
+        run_code(command, launch, code, self, first, last);
+        return;
+    }
+    for (; first < last; first++) {
+        memset(self->kernel.local_memory, 0, size);
+        run_code(command, launch, code, self, first, first + 1);
+    }
 }
 
 /* Work-groups in another order: a panel of so many columns after the other, each row by row. */

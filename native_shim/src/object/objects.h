@@ -39,6 +39,7 @@ struct cld_context {
     struct cld_device **devices; /* held */
     size_t property_count;       /* words in properties with the final 0; 0 when created with NULL */
     cl_context_properties *properties;
+    bool zeroes_local; /* CL_CONTEXT_MEMORY_INITIALIZE_LOCAL_KHR; the rest is the compiler's to do */
     void(CL_CALLBACK *notify)(const char *, const void *, size_t, void *);
     void *notify_data;
     struct cld_callback *destructors; /* runtime/callback.h */
