@@ -61,6 +61,9 @@ def check_properties(words: list[int]) -> list[str]:
         elif name == cl.CL_CONTEXT_MEMORY_INITIALIZE_KHR:
             require(not value & ~sum(_ZEROED), cl.CL_INVALID_PROPERTY, "not a kind of memory to initialise")
             options += [word for bit, word in _ZEROED.items() if value & bit]
+        elif name == cl.CL_CONTEXT_TERMINATE_KHR:
+            require(value in (cl.CL_FALSE, cl.CL_TRUE), cl.CL_INVALID_PROPERTY, "not a cl_bool")
+            options += ["-cld-terminate"] * value
         else:
             raise CLError(cl.CL_INVALID_PROPERTY, f"{name:#x} is not a context property")
     return options

@@ -134,6 +134,7 @@ def _flags(kernel: KernelInfo) -> int:
     flags += [kernel.reads_ahead, kernel.has_linear]
     flags += [dimension in kernel.once_along for dimension in range(3)]
     flags += [kernel.aligned_groups, kernel.tries_items, kernel.exchanged]
+    flags += [kernel.zeroes_local, kernel.terminable]
     return sum(int(flag) << bit for bit, flag in enumerate(flags))
 
 

@@ -98,6 +98,7 @@ def codegen_options(context: Context) -> CodegenOptions:
         slow_division=target.slow_division,
         far_ahead=target.far_ahead,
         slow_masked_stores=target.slow_masked_stores,
+        terminable=options.terminate,
     )
 
 
@@ -549,6 +550,8 @@ def kernel_info(program: Prepared, code: codegen.KernelCode) -> KernelInfo:
         max_group_size=min(MAX_WORK_GROUP_SIZE, math.prod(reflection.max_local_size) or MAX_WORK_GROUP_SIZE),
         width=code.width,
         uses_printf=code.uses_printf,
+        zeroes_local=program.context.options.zero_local,
+        terminable=program.context.options.terminate,
         uniform_groups=program.uniform_groups,
         is_wide=code.width > 1,
         has_narrow=code.has_narrow,

@@ -51,6 +51,7 @@ FIELDS: dict[str, Field] = {
     "spir": False,
     "zero_local": False,
     "zero_private": False,
+    "terminate": False,
 }
 
 # What the properties of a context ask for. Programs cannot give them as options: the driver puts them before
@@ -58,6 +59,7 @@ FIELDS: dict[str, Field] = {
 CONTEXT_WORDS: Flags = {
     "-cld-zero-local": ("zero_local",),
     "-cld-zero-private": ("zero_private",),
+    "-cld-terminate": ("terminate",),
 }
 
 # What each option sets, by where it is allowed.
@@ -162,6 +164,7 @@ class BuildOptions:
     spir: bool  # -x spir
     zero_local: bool  # local memory is zeros when a work-group begins
     zero_private: bool  # private memory is zeros where the program does not say what it is
+    terminate: bool  # kernels end when their context is terminated
 
     def __init__(self, **given: Field) -> None:
         for name, default in FIELDS.items():

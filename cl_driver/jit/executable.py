@@ -179,8 +179,9 @@ class KernelInfo(_Record):
     images); symbol: of the entry in objects[object_index]; block_size: of the argument block; local_static:
     bytes of kernel-scope local variables; scratch_fixed, scratch_per_item: see struct cld_thread;
     required_local_size, max_local_size: zeros if the kernel has none; max_group_size:
-    CL_KERNEL_WORK_GROUP_SIZE; width: work-items per vector; uniform_groups: every work-group must be full, as
-    before OpenCL C 2.0; is_wide: the
+    CL_KERNEL_WORK_GROUP_SIZE; width: work-items per vector; zeroes_local: local memory is zeros when a group
+    begins; terminable: it ends when its context is terminated; uniform_groups: every work-group must be full,
+    as before OpenCL C 2.0; is_wide: the
     entry takes `width` work-items of dimension 0 at a time; has_narrow, has_rest, has_tiled: whether there is
     code of these kinds (variants.KINDS), for launches that the entry does not suit, those with global
     ids or sizes from 2^29 among them; for what it leaves of rows and columns that are not whole tiles
@@ -224,6 +225,8 @@ class KernelInfo(_Record):
         max_group_size=_size,
         width=_small,
         uses_printf=_flag,
+        zeroes_local=_flag,
+        terminable=_flag,
         uniform_groups=_flag,
         is_wide=_flag,
         has_narrow=_flag,
@@ -270,6 +273,8 @@ class KernelInfo(_Record):
     max_group_size: int
     width: int
     uses_printf: bool
+    zeroes_local: bool
+    terminable: bool
     uniform_groups: bool
     is_wide: bool
     has_narrow: bool

@@ -9,9 +9,7 @@
 #include "python/door.h"
 #include "python/requests.h"
 #include "runtime/callback.h"
-
-/* CL_CONTEXT_MEMORY_INITIALIZE_LOCAL_KHR, which headers of 2023 lack. */
-enum { INITIALIZE_LOCAL = 1 };
+#include "runtime/terminate.h"
 
 typedef void(CL_CALLBACK *notify_fn)(const char *, const void *, size_t, void *);
 
@@ -83,7 +81,7 @@ static cl_context make_context(const cl_context_properties *properties, uint32_t
         context->obj.key = key;
         context->devices = devices;
         context->device_count = count;
-        context->zeroes_local = property_of(properties, CL_CONTEXT_MEMORY_INITIALIZE_KHR) & INITIALIZE_LOCAL;
+        context->is_terminable = property_of(properties, CL_CONTEXT_TERMINATE_KHR) != CL_FALSE;
         context->notify = notify;
         context->notify_data = user_data;
         for (uint32_t i = 0; i < count; i++)
@@ -174,7 +172,19 @@ CL_API_ENTRY cl_int CL_API_CALL clSetContextDestructorCallback(
     cl_context handle, void(CL_CALLBACK *pfn_notify)(cl_context, void *), void *user_data) {
     struct cld_context *context = cld_object_check(handle, CLD_CONTEXT);
     CLD_REQUIRE(context, CL_INVALID_CONTEXT, "not a context");
+    CLD_REQUIRE_LIVE(context);
     CLD_REQUIRE(pfn_notify, CL_INVALID_VALUE, "pfn_notify is NULL");
     return cld_destructor_add(context, &context->destructors, (void (*)(void *, void *))(void *)pfn_notify,
                               user_data);
+}
+
+CL_API_ENTRY cl_int CL_API_CALL clTerminateContextKHR(cl_context handle) {
+    struct cld_context *context = cld_object_check(handle, CLD_CONTEXT);
+    CLD_REQUIRE(context, CL_INVALID_CONTEXT, "not a context");
+    CLD_REQUIRE(context->is_terminable, CL_INVALID_OPERATION,
+                "the context was not created with CL_CONTEXT_TERMINATE_KHR");
+    bool was_terminated = atomic_exchange(&context->terminated, 1);
+    CLD_REQUIRE(!was_terminated, CL_CONTEXT_TERMINATED_KHR, "the context was terminated before");
+    cld_context_terminate(context);
+    return CL_SUCCESS;
 }

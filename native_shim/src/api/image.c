@@ -11,7 +11,7 @@
 #include "memory/image.h"
 #include "memory/mem.h"
 #include "memory/mem_properties.h"
-#include "runtime/context_notify.h"
+#include "runtime/callback.h"
 
 /* What a call asks for, and what the checks find out about it. */
 struct request {
@@ -198,6 +198,7 @@ static cl_int check_view(struct request *request) {
 
 static cl_int check(struct request *request) {
     CLD_REQUIRE(request->context, CL_INVALID_CONTEXT, "not a context");
+    CLD_REQUIRE_LIVE(request->context);
     CLD_TRY(cld_mem_properties_read(request->context, request->properties, false, &request->read));
     CLD_REQUIRE(cld_memory_flags_are_valid(request->flags), CL_INVALID_VALUE, "flags are not valid");
     CLD_REQUIRE(!request->read.is_external || !(request->flags & CLD_HOST_POINTER), CL_INVALID_VALUE,

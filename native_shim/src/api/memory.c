@@ -17,7 +17,6 @@
 #include "memory/svm.h"
 #include "object/info.h"
 #include "runtime/callback.h"
-#include "runtime/context_notify.h"
 
 enum { OVERRUN = 256 };
 
@@ -95,6 +94,7 @@ static cl_mem create_buffer(cl_context handle, const cl_mem_properties *properti
                             size_t size, void *host_ptr, cl_int *errcode_ret) {
     struct cld_context *context = cld_object_check(handle, CLD_CONTEXT);
     CLD_REQUIRE_OR_NULL(context, CL_INVALID_CONTEXT, "not a context");
+    CLD_REQUIRE_LIVE_OR_NULL(context);
     struct cld_mem_properties read;
     cl_int status = cld_mem_properties_read(context, properties, true, &read);
     CLD_REQUIRE_OR_NULL(!status, status, "properties are not valid");
@@ -192,6 +192,7 @@ CL_API_ENTRY cl_mem CL_API_CALL clCreateSubBuffer(cl_mem handle, cl_mem_flags fl
     /* "CL_INVALID_MEM_OBJECT if buffer is not a valid buffer object or is a sub-buffer object." */
     CLD_REQUIRE_OR_NULL(parent && parent->type == CL_MEM_OBJECT_BUFFER && !parent->parent,
                         CL_INVALID_MEM_OBJECT, "not a buffer, or a sub-buffer");
+    CLD_REQUIRE_LIVE_OR_NULL(parent->context);
     /* "or if flags specifies CL_MEM_USE_HOST_PTR or CL_MEM_ALLOC_HOST_PTR or CL_MEM_COPY_HOST_PTR." */
     CLD_REQUIRE_OR_NULL(cld_memory_flags_are_valid(flags) && !(flags & CLD_HOST_POINTER), CL_INVALID_VALUE,
                         "flags are not valid");

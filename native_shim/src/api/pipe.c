@@ -8,7 +8,9 @@ CL_API_ENTRY cl_mem CL_API_CALL clCreatePipe(cl_context context, cl_mem_flags fl
                                              cl_uint pipe_max_packets, const cl_pipe_properties *properties,
                                              cl_int *errcode_ret) {
     (void)flags, (void)pipe_packet_size, (void)pipe_max_packets, (void)properties;
-    CLD_REQUIRE_OR_NULL(cld_object_check(context, CLD_CONTEXT), CL_INVALID_CONTEXT, "not a context");
+    const struct cld_context *checked = cld_object_check(context, CLD_CONTEXT);
+    CLD_REQUIRE_OR_NULL(checked, CL_INVALID_CONTEXT, "not a context");
+    CLD_REQUIRE_LIVE_OR_NULL(checked);
     /* "CL_INVALID_OPERATION if no devices in context support pipes." */
     CLD_REQUIRE_OR_NULL(false, CL_INVALID_OPERATION, "no device of the context supports pipes");
     return NULL;

@@ -73,6 +73,7 @@ static cl_command_queue make_queue(struct cld_context *context, struct cld_devic
     if (queue->next)
         queue->next->previous = queue;
     context->queues = queue;
+    atomic_store_explicit(&queue->is_terminated, atomic_load(&context->terminated), memory_order_relaxed);
     cld_unlock(context);
     if (property_list) {
         size_t count = 0;
@@ -96,6 +97,7 @@ clCreateCommandQueueWithProperties(cl_context context_handle, cl_device_id devic
                                    const cl_queue_properties *properties, cl_int *errcode_ret) {
     struct cld_context *context = cld_object_check(context_handle, CLD_CONTEXT);
     CLD_REQUIRE_OR_NULL(context, CL_INVALID_CONTEXT, "not a context");
+    CLD_REQUIRE_LIVE_OR_NULL(context);
     struct cld_device *device = cld_object_check(device_handle, CLD_DEVICE);
     CLD_REQUIRE_OR_NULL(device && cld_context_has_device(context, device), CL_INVALID_DEVICE,
                         "not a device of the context");
@@ -136,6 +138,7 @@ CL_API_ENTRY cl_command_queue CL_API_CALL clCreateCommandQueue(cl_context contex
                                                                cl_int *errcode_ret) {
     struct cld_context *context = cld_object_check(context_handle, CLD_CONTEXT);
     CLD_REQUIRE_OR_NULL(context, CL_INVALID_CONTEXT, "not a context");
+    CLD_REQUIRE_LIVE_OR_NULL(context);
     struct cld_device *device = cld_object_check(device_handle, CLD_DEVICE);
     CLD_REQUIRE_OR_NULL(device && cld_context_has_device(context, device), CL_INVALID_DEVICE,
                         "not a device of the context");
@@ -159,6 +162,7 @@ CL_API_ENTRY cl_int CL_API_CALL clSetDefaultDeviceCommandQueue(cl_context contex
                                                                cl_command_queue queue_handle) {
     struct cld_context *context = cld_object_check(context_handle, CLD_CONTEXT);
     CLD_REQUIRE(context, CL_INVALID_CONTEXT, "not a context");
+    CLD_REQUIRE_LIVE(context);
     struct cld_device *device = cld_object_check(device_handle, CLD_DEVICE);
     CLD_REQUIRE(device && cld_context_has_device(context, device), CL_INVALID_DEVICE,
                 "not a device of the context");

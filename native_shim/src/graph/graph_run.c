@@ -204,6 +204,8 @@ static void ended(struct cld_event *node, cl_int status, struct cld_ready *ready
         error = status;
     if (status >= 0)
         error = atomic_load_explicit(&run->error, memory_order_relaxed);
+    if (!error) /* the context was terminated */
+        error = atomic_load_explicit(&run->command->error, memory_order_relaxed);
     struct cld_ready nodes = {0};
     uint32_t number = node->node.number;
     for (uint32_t i = buffer->first_successor[number]; i < buffer->first_successor[number + 1]; i++) {
@@ -218,8 +220,10 @@ static void ended(struct cld_event *node, cl_int status, struct cld_ready *ready
         return;
     struct cld_event *command = run->command;
     error = atomic_load_explicit(&run->error, memory_order_relaxed);
+    if (error)
+        cld_command_fail(command, error);
     cld_graph_run_put(run);
-    cld_event_complete(command, error, ready);
+    cld_event_complete(command, atomic_load(&command->error), ready);
 }
 
 static cl_int execute(struct cld_event *node, struct cld_self *self) {
@@ -249,7 +253,8 @@ static cl_int run_in_order(struct cld_event *command, struct cld_self *self, uin
         return CL_OUT_OF_RESOURCES;
     cl_int error = CL_SUCCESS;
     for (uint32_t i = 0; i < run->buffer->count && !error; i++)
-        error = execute(&run->nodes[i], self);
+        if (!(error = execute(&run->nodes[i], self)))
+            error = atomic_load_explicit(&command->error, memory_order_relaxed);
     cld_graph_run_put(run);
     return error;
 }

@@ -39,7 +39,8 @@ struct cld_context {
     struct cld_device **devices; /* held */
     size_t property_count;       /* words in properties with the final 0; 0 when created with NULL */
     cl_context_properties *properties;
-    bool zeroes_local; /* CL_CONTEXT_MEMORY_INITIALIZE_LOCAL_KHR; the rest is the compiler's to do */
+    bool is_terminable;          /* CL_CONTEXT_TERMINATE_KHR */
+    _Atomic uint32_t terminated; /* 1: by clTerminateContextKHR; kernels look at it */
     void(CL_CALLBACK *notify)(const char *, const void *, size_t, void *);
     void *notify_data;
     struct cld_callback *destructors; /* runtime/callback.h */
@@ -47,17 +48,26 @@ struct cld_context {
     struct cld_queue *queues;         /* those that live, in any order; under the context's lock */
 };
 
+/* "All other APIs that use a context as an argument will return CL_CONTEXT_TERMINATED_KHR." "All OpenCL API
+ * calls that create objects or enqueue commands will return CL_CONTEXT_TERMINATED_KHR." */
+#define CLD_REQUIRE_LIVE(context)                                                                            \
+    CLD_REQUIRE(!atomic_load_explicit(&(context)->terminated, memory_order_relaxed),                         \
+                CL_CONTEXT_TERMINATED_KHR, "the context was terminated")
+#define CLD_REQUIRE_LIVE_OR_NULL(context)                                                                    \
+    CLD_REQUIRE_OR_NULL(!atomic_load_explicit(&(context)->terminated, memory_order_relaxed),                 \
+                        CL_CONTEXT_TERMINATED_KHR, "the context was terminated")
+
 struct cld_queue {
     struct cld_object obj;
     struct cld_context *context;       /* held */
     struct cld_device *device;         /* held */
     struct cld_queue *next, *previous; /* in the list of the context */
     cl_command_queue_properties properties;
-    uint8_t pool;   /* CLD_BACKGROUND where its priority is low */
-    bool is_urgent; /* its priority is high: its commands are begun before others of the pool */
-    uint32_t
-        threads; /* that may work on one of its commands: fewer than the device has with a low throttle */
-    size_t property_count; /* as in cld_context, of clCreateCommandQueueWithProperties */
+    _Atomic bool is_terminated; /* with its context */
+    uint8_t pool;               /* CLD_BACKGROUND where its priority is low */
+    bool is_urgent;             /* its priority is high: its commands are begun before others of the pool */
+    uint32_t threads;           /* that may work on one of its commands: few where its throttle is low */
+    size_t property_count;      /* as in cld_context, of clCreateCommandQueueWithProperties */
     cl_queue_properties *property_list;
     pthread_mutex_t lock;                    /* all that follows, but for last */
     _Atomic(struct cld_event *) last;        /* in-order: the newest command, held, until it is complete */

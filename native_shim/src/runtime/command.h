@@ -268,6 +268,13 @@ void cld_command_participate(struct cld_event *command, struct cld_self *self, b
 cl_int cld_command_call_user(struct cld_event *command, struct cld_self *self,
                              void (*function)(struct cld_event *command));
 
+/* The command is to end with this error, unless it is bound to end with another one: without being executed
+ * if it has not begun. */
+void cld_command_fail(struct cld_event *command, int32_t error);
+
+/* Commands that wait for the event, which is not complete, wait no more; they fail. */
+void cld_event_forget_dependents(struct cld_event *event, int32_t status);
+
 /* Ends a command or user event. */
 void cld_event_complete(struct cld_event *event, int32_t status, struct cld_ready *ready);
 
@@ -277,7 +284,10 @@ int32_t cld_event_wait(struct cld_event *event);
 /* Blocks until every command that was enqueued before is complete. */
 cl_int cld_queue_finish(struct cld_queue *queue);
 
-/* The same for all queues of a context. CL_OUT_OF_HOST_MEMORY. */
+/* Submits all pending commands of all queues of a context. CL_OUT_OF_HOST_MEMORY. */
+cl_int cld_context_flush(struct cld_context *context);
+
+/* The same as cld_queue_finish for all queues of a context. CL_OUT_OF_HOST_MEMORY. */
 cl_int cld_context_finish(struct cld_context *context);
 
 /* True if a command enqueued now, with nothing in its wait list, could start at once, and no other would have

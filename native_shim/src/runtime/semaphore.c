@@ -230,13 +230,14 @@ static bool spread_wait(struct cld_event *command, struct cld_self *self, struct
             is_seen = start_watching(semaphore) && is_seen;
     }
     /* Out of the lists, nobody else can complete it. */
-    bool fails = !is_seen && command->semaphores.missing;
+    bool has_failed = atomic_load(&command->error); /* the context was terminated */
+    bool fails = (!is_seen || has_failed) && command->semaphores.missing;
     for (uint32_t i = 0; fails && i < command->semaphores.count; i++)
         if (command->semaphores.uses[i].is_listed)
             leave_list(&command->semaphores.uses[i]);
     pthread_mutex_unlock(&lock); /* it may be complete from here on, and gone */
     if (fails)
-        atomic_store(&command->error, CL_OUT_OF_RESOURCES);
+        cld_command_fail(command, CL_OUT_OF_RESOURCES);
     if (fails || has_all)
         cld_ready_add(&ended, command);
     complete(&ended, queue, ready);
@@ -286,6 +287,42 @@ static void end(struct cld_event *command, cl_int status) {
 
 const struct cld_operation cld_semaphore_wait = {.run = run_nothing, .spread = spread_wait, .end = end};
 const struct cld_operation cld_semaphore_signal = {.run = run_nothing, .spread = spread_signal, .end = end};
+
+struct ending {
+    const struct cld_context *context;
+    struct cld_ready ended;
+};
+
+/* With the lock held. Waits that are not executed yet will not be. */
+static void end_waits(void *object, void *argument) {
+    const struct cld_semaphore *semaphore = object;
+    struct ending *ending = argument;
+    if (semaphore->context != ending->context)
+        return;
+    for (struct cld_semaphore_use *use = semaphore->waits; use;) {
+        struct cld_event *command = use->command;
+        if (!command->semaphores.arrived) {
+            use = use->next;
+            continue;
+        }
+        for (uint32_t i = 0; i < command->semaphores.count; i++)
+            if (command->semaphores.uses[i].is_listed)
+                leave_list(&command->semaphores.uses[i]);
+        cld_ready_add(&ending->ended, command);
+        use = semaphore->waits; /* from the beginning: the next one may have been the same command's */
+    }
+}
+
+void cld_semaphores_terminate(const struct cld_context *context) {
+    const uint64_t one = 1;
+    struct ending ending = {context, {0}};
+    pthread_mutex_lock(&lock);
+    cld_object_each_held(CLD_SEMAPHORE, end_waits, &ending);
+    if (has_watcher && write(stirrer, &one, sizeof one) < 0) /* what it need not watch any more */
+        cld_log(1, "the thread that watches semaphores cannot be told");
+    pthread_mutex_unlock(&lock);
+    complete(&ending.ended, NULL, NULL);
+}
 
 static bool uses(const struct cld_event *command, const struct cld_semaphore *semaphore) {
     for (uint32_t i = 0; i < command->semaphores.count; i++)

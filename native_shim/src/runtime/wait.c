@@ -125,6 +125,19 @@ static struct cld_queue **hold_queues(struct cld_context *context, size_t *held)
     }
 }
 
+cl_int cld_context_flush(struct cld_context *context) {
+    size_t count;
+    struct cld_queue **queues = hold_queues(context, &count);
+    if (!queues)
+        return CL_OUT_OF_HOST_MEMORY;
+    for (size_t i = 0; i < count; i++) {
+        cld_queue_flush(queues[i], NULL);
+        cld_object_drop(queues[i]);
+    }
+    free(queues);
+    return CL_SUCCESS;
+}
+
 cl_int cld_context_finish(struct cld_context *context) {
     size_t count;
     struct cld_queue **queues = hold_queues(context, &count);

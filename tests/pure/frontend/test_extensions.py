@@ -116,7 +116,7 @@ WITHOUT_FUNCTIONS = {
     "cl_khr_image2d_from_buffer", "cl_khr_initialize_memory", "cl_khr_priority_hints",
     "cl_khr_semaphore", "cl_khr_spirv_linkonce_odr", "cl_khr_spirv_no_integer_wrap_decoration",
     "cl_khr_spirv_queries", "cl_khr_srgb_image_writes", "cl_khr_suggested_local_work_size",
-    "cl_khr_throttle_hints",
+    "cl_khr_terminate_context", "cl_khr_throttle_hints",
 }  # fmt: skip
 
 # Atomic objects are of OpenCL C 2.0.

@@ -55,6 +55,8 @@ def make_kernel(**changes) -> KernelInfo:
         "max_group_size": 4096,
         "width": 1,
         "uses_printf": False,
+        "zeroes_local": False,
+        "terminable": False,
         "uniform_groups": True,
         "is_wide": False,
         "has_narrow": True,
