@@ -133,7 +133,7 @@ def _flags(kernel: KernelInfo) -> int:
     flags += [kernel.has_narrow, kernel.has_rest, kernel.has_tiled, kernel.tiles_first, kernel.has_more]
     flags += [kernel.reads_ahead, kernel.has_linear]
     flags += [dimension in kernel.once_along for dimension in range(3)]
-    flags += [kernel.aligned_groups, kernel.tries_items, kernel.exchanged]
+    flags += [kernel.aligned_groups, kernel.tries_items, kernel.exchanged, kernel.uses_pipes]
     flags += [kernel.zeroes_local, kernel.terminable]
     return sum(int(flag) << bit for bit, flag in enumerate(flags))
 

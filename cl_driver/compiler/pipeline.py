@@ -550,6 +550,7 @@ def kernel_info(program: Prepared, code: codegen.KernelCode) -> KernelInfo:
         max_group_size=min(MAX_WORK_GROUP_SIZE, math.prod(reflection.max_local_size) or MAX_WORK_GROUP_SIZE),
         width=code.width,
         uses_printf=code.uses_printf,
+        uses_pipes=code.uses_pipes,
         zeroes_local=program.context.options.zero_local,
         terminable=program.context.options.terminate,
         uniform_groups=program.uniform_groups,

@@ -141,6 +141,7 @@ CAPABILITIES = (
     Capability(
         "3d_image_writes", extensions=("cl_khr_3d_image_writes",), features=("__opencl_c_3d_image_writes",)
     ),
+    Capability("pipes", features=("__opencl_c_pipes",), spirv=("Pipes", "PipeStorage")),
     Capability("depth_images", extensions=("cl_khr_depth_images",)),
     Capability(
         "mipmap_images",
@@ -504,6 +505,8 @@ SPIRV_NUMBERS = {
     "MaskedGatherScatterINTEL": 6427,
     "MemoryAccessAliasingINTEL": 5910,
     "OptNoneEXT": 6094,
+    "PipeStorage": 60,
+    "Pipes": 17,
     "RoundingModeRTE": 4467,
     "RoundingModeRTZ": 4468,
     "Sampled1D": 43,
@@ -526,8 +529,7 @@ SPIRV_NUMBERS = {
 SPIRV_INSTRUCTION_SETS = ("OpenCL.std", "OpenCL.DebugInfo.100")
 
 # CL_DEVICE_OPENCL_C_ALL_VERSIONS: "Support for at least OpenCL C 3.1, OpenCL C 3.0, OpenCL C 1.2, OpenCL C
-# 1.1, and OpenCL C 1.0 is required for an OpenCL 3.1 device." 2.0 is not listed: it wants pipes and device
-# queues.
+# 1.1, and OpenCL C 1.0 is required for an OpenCL 3.1 device." 2.0 is not listed: it wants device queues.
 OPENCL_C_VERSIONS = ((1, 0), (1, 1), (1, 2), (3, 0), (3, 1))
 # "may return an OpenCL C version newer than OpenCL C 1.2 if and only if all optional OpenCL C features are
 # supported by the device for the newer version."

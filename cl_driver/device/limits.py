@@ -32,6 +32,10 @@ IMAGE_MAX_BUFFER_SIZE = 1 << 27
 IMAGE_PITCH_ALIGNMENT = IMAGE_BASE_ADDRESS_ALIGNMENT = 1  # pixels
 MAX_IMAGE_ARGS = 128  # of each access qualifier; no limit of ours, but CL_DEVICE_MAX_PARAMETER_SIZE is one
 MAX_SAMPLERS = 128
+# Of pipes; native_shim/src/memory/pipe.h has the size, too. None is a limit of ours.
+MAX_PIPE_ARGS = 16
+PIPE_MAX_ACTIVE_RESERVATIONS = 1 << 16
+PIPE_MAX_PACKET_SIZE = 1 << 16
 
 
 class Limits:

@@ -43,7 +43,7 @@ COLLECTIVE = frozenset(
 _ASKS_LANES = frozenset((PassOp.AnyLane, PassOp.AnyLaneOfPart, PassOp.FirstItem))
 
 # Functions that only order memory: everything here happens in order.
-NO_OPS = frozenset(("_Z9mem_fencej", "_Z14read_mem_fencej", "_Z15write_mem_fencej"))
+NO_OPS = frozenset(("_Z9mem_fencej", "_Z14read_mem_fencej", "_Z15write_mem_fencej", "cld_yield"))
 
 
 # What an instruction gave, or an argument is.
@@ -308,7 +308,9 @@ class Machine:
                 self.memory.copy(copy, arguments[k], size)
                 arguments[k] = copy
                 copies.append(copy)
+        trace, item.trace = item.trace, None  # lanes go ways of their own there
         result = yield from self.call(callee, arguments, item)
+        item.trace = trace
         for copy in copies:
             self.memory.free(copy)
         return result

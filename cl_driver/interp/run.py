@@ -50,8 +50,9 @@ def run(
 ) -> Result:
     """Runs an entry point of a module, instruction by instruction as the reader made it.
 
-    args: for pointers anything with a writable buffer (numpy arrays), which is changed in place; Local(bytes)
-    for local pointers; numbers; tuples for vectors; bytes for structures by value; None is a null pointer.
+    args: for pointers and pipes anything with a writable buffer (numpy arrays), which is changed in place;
+    Local(bytes) for local pointers; numbers; tuples for vectors; bytes for structures by value; None is a
+    null pointer.
     sub_group_size: work-items per sub-group. Those that stand at one instruction, in the same iterations of
     the loops around it, while all others are further on, are the active ones of a sub-group's operation.
     Sizes are tuples of one to three numbers. Raises InterpreterError for undefined behaviour that it meets.
@@ -147,11 +148,14 @@ class _Launch:
     def argument(self, parameter: Argument, value: Any) -> Any:
         """An argument as the interpreter's value; Local stays, for each group has its own."""
         type_ = parameter.type
-        if isinstance(value, Local) or is_by_value(parameter) or type_.kind is not Kind.POINTER:
+        is_pipe = type_.kind is Kind.OPAQUE and type_.op is Op.TypePipe
+        is_memory = is_pipe or type_.kind is Kind.POINTER
+        if isinstance(value, Local) or is_by_value(parameter) or not is_memory:
             return self.plain(parameter, type_, value)
         if value is None:
             return 0
-        return self.machine.memory.adopt(memoryview(value).cast("B"), type_.storage)
+        storage = StorageClass.CrossWorkgroup if is_pipe else type_.storage
+        return self.machine.memory.adopt(memoryview(value).cast("B"), storage)
 
     def plain(self, parameter: Argument, type_: Type, value: Any) -> Any:
         if isinstance(value, Local):

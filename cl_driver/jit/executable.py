@@ -179,9 +179,9 @@ class KernelInfo(_Record):
     images); symbol: of the entry in objects[object_index]; block_size: of the argument block; local_static:
     bytes of kernel-scope local variables; scratch_fixed, scratch_per_item: see struct cld_thread;
     required_local_size, max_local_size: zeros if the kernel has none; max_group_size:
-    CL_KERNEL_WORK_GROUP_SIZE; width: work-items per vector; zeroes_local: local memory is zeros when a group
-    begins; terminable: it ends when its context is terminated; uniform_groups: every work-group must be full,
-    as before OpenCL C 2.0; is_wide: the
+    CL_KERNEL_WORK_GROUP_SIZE; width: work-items per vector; uses_pipes: it may wait for other kernels;
+    zeroes_local: local memory is zeros when a group begins; terminable: it ends when its context is
+    terminated; uniform_groups: every work-group must be full, as before OpenCL C 2.0; is_wide: the
     entry takes `width` work-items of dimension 0 at a time; has_narrow, has_rest, has_tiled: whether there is
     code of these kinds (variants.KINDS), for launches that the entry does not suit, those with global
     ids or sizes from 2^29 among them; for what it leaves of rows and columns that are not whole tiles
@@ -225,6 +225,7 @@ class KernelInfo(_Record):
         max_group_size=_size,
         width=_small,
         uses_printf=_flag,
+        uses_pipes=_flag,
         zeroes_local=_flag,
         terminable=_flag,
         uniform_groups=_flag,
@@ -273,6 +274,7 @@ class KernelInfo(_Record):
     max_group_size: int
     width: int
     uses_printf: bool
+    uses_pipes: bool
     zeroes_local: bool
     terminable: bool
     uniform_groups: bool

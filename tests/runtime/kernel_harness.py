@@ -297,6 +297,7 @@ def load(code, options: CodegenOptions, printer):
     builder = llvm.JITLibraryBuilder().add_object_img(data).export_symbol(code.symbol)
     builder.import_symbol("cld_printf", ctypes.cast(callback, ctypes.c_void_p).value)
     libc = ctypes.CDLL(None)
+    builder.import_symbol("cld_yield", ctypes.cast(libc.sched_yield, ctypes.c_void_p).value)
     for name in ("memcpy", "memmove", "memset"):
         builder.import_symbol(name, ctypes.cast(getattr(libc, name), ctypes.c_void_p).value)
     tracker = builder.link(jit, f"kernel{next(_counter)}")

@@ -45,6 +45,7 @@
 
 #ifdef CLD_DEVICE
 #include "atomics.cl"
+#include "pipe.cl"
 #include "llvm.cl"
 #include "image/image.cl"
 #include "image/block.cl"

@@ -87,21 +87,23 @@ def find_interleaved(
     loads: dict[ArrayKey, InterleavedAccess] = {}
     stores: dict[ArrayKey, InterleavedAccess] = {}
     for i in instructions:
-        member = _member(e, i) if i.op is Op.Load or i.op is Op.Store else None
-        part = e.shapes.part_of.get(i, 0)
+        if i.op is not Op.Load and i.op is not Op.Store:
+            if i.op not in PURE and not (i.op is Op.ExtInst and i.operands[1] not in EXTINST_WITH_EFFECT):
+                loads.clear()
+                stores.clear()
+            continue
+        member = _member(e, i)
         if i.op is Op.Store and member is not None:
+            part = e.shapes.part_of.get(i, 0)
             loads.clear()
             # Work-items of other parts store elsewhere.
             stores = {k: r for k, r in stores.items() if k == member[0] or k[-1] != part}
-        elif (i.op is Op.Store or i.op is Op.Load) and _is_local(i.operands[0]):
+        elif _is_local(i.operands[0]):
             loads, stores = _apart_from_local(loads), _apart_from_local(stores)
         elif i.op is Op.Store:
             loads.clear()
             stores.clear()
-        elif i.op is Op.Load:
-            stores.clear()
-        elif i.op not in PURE and not (i.op is Op.ExtInst and i.operands[1] not in EXTINST_WITH_EFFECT):
-            loads.clear()
+        else:
             stores.clear()
         if member is None:
             continue

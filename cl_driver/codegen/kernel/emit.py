@@ -39,6 +39,7 @@ class KernelCode:
     private_size: int
     width: int
     uses_printf: bool
+    uses_pipes: bool
     assumes_small_ids: bool  # holds only where every global id and size fits 29 bits
     tile: tuple[int, int]  # work-items of a row, and rows, that are taken at a time
     has_free_groups: bool  # see KernelPlan
@@ -128,6 +129,7 @@ def emit(
         private_size=plan.private_size + plan.called_size,
         width=width,
         uses_printf=plan.uses_printf,
+        uses_pipes=plan.uses_pipes,
         assumes_small_ids=plan.assumes_small_ids,
         tile=emitter.tile,
         has_free_groups=plan.has_free_groups,

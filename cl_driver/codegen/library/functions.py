@@ -22,6 +22,8 @@ from ..llvm.types import constant_text, flat, ir_type, size_of
 # Library functions of at most so many instructions are inlined wherever they are called.
 INLINE_LIMIT = 64
 
+YIELD = "cld_yield"  # of the data plane, which the library calls
+
 UNSAFE_IN_NAMES = str.maketrans({'"': "_", "\\": "_", "\n": "_"})
 
 
@@ -112,7 +114,10 @@ class ModuleEmitter:
         if found is not None:
             return found
         name = function.linkage[0] if function.linkage else function.name
-        if not function.blocks:
+        if name == YIELD:
+            symbol = f"@{name}"
+            self.constants.append(f"declare void {symbol}()")
+        elif not function.blocks:
             defined = self.library.function(name) if self.library is not None else None
             if defined is None or not defined.blocks:
                 raise CodegenError(f"call of the undefined function {name}")

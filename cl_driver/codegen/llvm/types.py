@@ -8,7 +8,7 @@ are.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from ...passes.ir.layout import alignment_of, member_offset, size_of
 from ...spirv.layout import is_of_any_width, word_width
@@ -23,14 +23,21 @@ if TYPE_CHECKING:
 Lines: TypeAlias = "list[str | Lines]"
 
 
-def flat(lines: Lines) -> Iterator[str]:
+def flat(lines: Lines) -> list[str]:
     """The lines in order, without places that nothing was put into."""
+    found: list[str] = []
+    _add_flat(lines, found)
+    return found
+
+
+def _add_flat(lines: Lines, found: list[str]) -> None:
     for line in lines:
+        if not line:
+            continue
         if isinstance(line, str):
-            if line:
-                yield line
+            found.append(line)
         else:
-            yield from flat(line)
+            _add_flat(line, found)
 
 
 _FLOATS = {16: "half", 32: "float", 64: "double"}

@@ -36,6 +36,7 @@ from ..llvm.types import Lines, constant_text, ir_type, leaf_types
 from .component_runs import emit_run, find_runs
 from .lane_loop import has_many_calls, is_call, lines_of, loop_over_lanes, may_be_in_loop
 from .operands import WideOperands
+from .pipes import call_for_lanes, may_be_for_lanes
 from .vector_calls import call_vector_function
 
 # Effects that a group of lanes has once, not once per lane.
@@ -200,6 +201,9 @@ class WideEmitter(WideOperands):
         op = i.op
         if op is Op.FunctionCall and i.operands[0] in self.plan.vector_functions:
             call_vector_function(self, i)
+            return
+        if op is Op.FunctionCall and may_be_for_lanes(self, i):
+            call_for_lanes(self, i)
             return
         has_result = i.type is not None and i.type.kind is not Kind.VOID
         wide = WIDE_EXTENDED.get(i.operands[1]) if op is Op.ExtInst else WIDE.get(op)

@@ -42,6 +42,9 @@ _INCOMING = pattern(rf"({NAME}) \]")
 
 def cut(text: str) -> str | None:
     """A module, as LLVM prints it, with long blocks cut; None if there are none."""
+    count = text.count("\n")
+    if _cost(count, count) < LONG:
+        return None
     prefix = free_prefix(text, "cut")
     labels = 0
 
@@ -55,9 +58,13 @@ def cut(text: str) -> str | None:
 
 def _cut_function(lines: list[str], prefix: str, labels: int) -> tuple[list[str] | None, int]:
     """A function's lines with its long blocks cut, None if it has none, and how many labels there are now."""
+    of_lines = blocks(lines)
+    most = max(end - start for start, end in of_lines)
+    if _cost(most, most) < LONG:
+        return None, labels
     last_pieces: dict[str, str] = {}  # of the blocks that were cut
     made: list[str] = []
-    for start, end in blocks(lines):
+    for start, end in of_lines:
         label = LABEL.match(lines[start])
         block, before = lines[start:end], 0
         if label:  # a first block without a name has a number that is nowhere in the text

@@ -11,7 +11,8 @@ if TYPE_CHECKING:
 # The name of a value, as its uses have it.
 NAME = r'%(?:[-\w.$]+|"[^"]*")'
 
-# The line that begins a block; its group is the block's name.
+# The line that begins a block; its group is the block's name. Lines of instructions begin with a space: most
+# lines are, and to look at that takes less time than to try the pattern.
 LABEL = pattern(r'((?:[-\w.$]+|"[^"]*")):')
 
 
@@ -45,5 +46,6 @@ def rewrite(text: str, change: Callable[[list[str]], list[str] | None]) -> str |
 def blocks(lines: list[str]) -> list[tuple[int, int]]:
     """The first line of each block of a function, and the one after its last; before the first label, a block
     of the lines there."""
-    starts = [0, *(place for place, line in enumerate(lines) if place and LABEL.match(line))]
+    starts = [0]
+    starts += [k for k, line in enumerate(lines) if line[:1] != " " and k and LABEL.match(line)]
     return list(zip(starts, [*starts[1:], len(lines)], strict=True))

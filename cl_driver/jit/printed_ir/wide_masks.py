@@ -128,6 +128,8 @@ class _Function:
         """The lines with masks passed on as integers, None if no masks are."""
         self._find()
         wide = self._to_widen()
+        if not wide:
+            return None
         self._bits = self._choose_bits(wide)
         wide = {name for name in wide if self._operations[name].width in self._bits}
         return self._write(wide) if wide else None
@@ -139,11 +141,11 @@ class _Function:
         elements: dict[str, str] = {}
         uses: Counter[str] = Counter()
         for line in self._lines:
-            if found := _BIT.match(line):
+            if " = and <" in line and (found := _BIT.match(line)):
                 number = int(found[4]) % (1 << _BITS[found[2]])
                 if number and not number & (number - 1):
                     bits[found[1]] = found[3], number.bit_length() - 1
-            elif (asked := _ASKED.match(line)) and asked[5] in bits:
+            elif bits and (asked := _ASKED.match(line)) and asked[5] in bits:
                 name, how, width, element, of, tail = asked.groups()
                 value, bit = bits[of]
                 t, shifted = f"<{width} x {element}>", self._named("bit", name)
@@ -160,35 +162,37 @@ class _Function:
             for name in _USE.findall(line):
                 if name in made:
                     uses[name] += 1
-            if (chosen := _CHOSEN.search(line)) and _BITS.get(chosen[3]) == _BITS.get(
-                elements.get(chosen[2], "")
-            ):
+            chosen = _CHOSEN.search(line) if "select " in line else None
+            if chosen and _BITS.get(chosen[3]) == _BITS.get(elements.get(chosen[2], "")):
                 uses[chosen[2]] -= 1
         return {name: lines for name, lines in made.items() if uses[name] == 0}
 
     def _find(self) -> None:
         block = ""
         for line in self._lines:
-            if label := LABEL.match(line):
-                block = "%" + label[1]
-            elif " x i1> " in line and (found := _MASK.match(line)):
-                operation = _operation(found[2], found[3], block)
-                if operation is not None:
-                    self._operations[found[1]] = operation
-            elif (compared := _COMPARED.match(line)) and compared[2] in _BITS:
+            if line[:1] != " ":
+                if label := LABEL.match(line):
+                    block = "%" + label[1]
+            elif " x i1> " in line:
+                if found := _MASK.match(line):
+                    operation = _operation(found[2], found[3], block)
+                    if operation is not None:
+                        self._operations[found[1]] = operation
+                elif first := _FIRST.match(line):
+                    self._first[first[1]] = first[2]
+                elif (splat := _SPLAT.match(line)) and splat[2] in self._first:
+                    self._splats[splat[1]] = self._first[splat[2]]
+            if "cmp " in line and (compared := _COMPARED.match(line)) and compared[2] in _BITS:
                 self._comparisons[compared[1]] = _BITS[compared[2]]
-            elif first := _FIRST.match(line):
-                self._first[first[1]] = first[2]
-            elif (splat := _SPLAT.match(line)) and splat[2] in self._first:
-                self._splats[splat[1]] = self._first[splat[2]]
 
     def _to_widen(self) -> set[str]:
         """Masks that other blocks use, and those that these are made of."""
         work = [name for name, operation in self._operations.items() if operation.kind == "phi"]
         block = ""
         for line in self._lines:
-            if label := LABEL.match(line):
-                block = "%" + label[1]
+            if line[:1] != " ":
+                if label := LABEL.match(line):
+                    block = "%" + label[1]
             elif " x i1> " in line:
                 for use in _USE.findall(line):
                     operation = self._operations.get(use)
@@ -212,7 +216,8 @@ class _Function:
                 if operand in self._comparisons:
                     votes.setdefault(operation.width, Counter())[self._comparisons[operand]] += 1
         for line in self._lines:
-            if (chosen := _CHOSEN.search(line)) and chosen[2] in wide and chosen[3] in _BITS:
+            chosen = _CHOSEN.search(line) if "select " in line else None
+            if chosen and chosen[2] in wide and chosen[3] in _BITS:
                 votes.setdefault(int(chosen[1]), Counter())[_BITS[chosen[3]]] += 1
         bits = {}
         for width, counts in votes.items():
@@ -234,7 +239,7 @@ class _Function:
         after_phis: list[str] = []
         signs = self._signs()
         for line in self._lines:
-            name = found[1] if (found := _RESULT.match(line)) else ""
+            name = found[1] if line[:3] == "  %" and (found := _RESULT.match(line)) else ""
             arguments.discard(name)
             is_phi = " = phi " in line
             if after_phis and not is_phi and line[:2] == "  ":

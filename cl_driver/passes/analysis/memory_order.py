@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...spirv.enums import MemorySemantics, Op
 from ...spirv.module import Constant, Function, Instruction
 from ..ir.instructions import ATOMICS, is_boundary
-from ..ir.link_names import source_name
+from ..ir.link_names import PIPE_FUNCTIONS, PIPE_OF_LANES, source_name
 
 _ORDERING = (
     MemorySemantics.Acquire
@@ -13,10 +13,11 @@ _ORDERING = (
     | MemorySemantics.AcquireRelease
     | MemorySemantics.SequentiallyConsistent
 )
-# Functions of the builtin library that do it (builtins/cl/atomics.cl), by their names in OpenCL C.
+# Functions of the builtin library that do it (builtins/cl/atomics.cl, pipe.cl), by their names in OpenCL C.
 ORDERING_FUNCTIONS = frozenset((
     "mem_fence", "read_mem_fence", "write_mem_fence", "sub_group_barrier",
     "atomic_fetch_min", "atomic_fetch_max", "atomic_fetch_min_explicit", "atomic_fetch_max_explicit",
+    *PIPE_FUNCTIONS, *PIPE_OF_LANES.values(),
 ))  # fmt: skip
 
 

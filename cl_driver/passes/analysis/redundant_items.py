@@ -29,6 +29,8 @@ _IDEMPOTENT = PURE | TERMINATORS | frozenset((
     Op.LifetimeStart, Op.LifetimeStop, Op.AssumeTrueKHR,
     PassOp.SlotLoad, PassOp.SlotStore, PassOp.RegionExit,
 ))  # fmt: skip
+# Those of them of which nothing else has to be asked, unless they look at memory.
+_PLAIN = _IDEMPOTENT - {Op.ExtInst, Op.FunctionCall}
 
 _FENCES = frozenset(("mem_fence", "read_mem_fence", "write_mem_fence"))
 
@@ -52,7 +54,8 @@ def _not_asked_for(plan: KernelPlan, ids: frozenset[int]) -> frozenset[int]:
     rest = {0, 1, 2}
     for region in plan.regions:
         for i in (i for block in region.function.blocks for i in block.instructions):
-            if region.once or not _is_idempotent(i):
+            is_plain = i.memory is None and i.op in _PLAIN
+            if region.once or not (is_plain or _is_idempotent(i)):
                 return frozenset()
             for o in i.operands:
                 if type(o) is Variable or (type(o) is Instruction and o.op is Op.Load):

@@ -100,7 +100,8 @@ class _Analysis(ValueRules):
         """One sweep in reverse postorder, then again what depends on loop-carried values that changed."""
         for block in self.tree.order:
             for instruction in block.instructions:
-                self.update(instruction)
+                if instruction.type is not None:
+                    self.update(instruction)
             self.update_branch(block)
         if not self.nest.loops:
             return self.info
@@ -134,7 +135,7 @@ class _Analysis(ValueRules):
             new = self.all_or_nothing(instruction.operands)
         else:
             new = VARYING
-        if type(new) is tuple and all(s == 0 for s in new):
+        if type(new) is tuple and new.count(0) == len(new):
             new = UNIFORM
         old = self.strides.get(instruction, UNKNOWN)
         if new is UNKNOWN:

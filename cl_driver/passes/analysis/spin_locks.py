@@ -4,6 +4,8 @@
     (what the lock protects)
     atomic_store(lock, 0);                  ...but comes here with all others only, which never leave
 
+So is an entry of a pipe one that waits to be reserved, and is given back by the commit.
+
 OpenCL promises no progress to such work-items, but where one is executed after the other they get what they
 wait for, and programs rely on that. Sources that take and give back the lock in one iteration come to the
 same: clang moves what follows on success out of the loop.
@@ -14,7 +16,8 @@ from __future__ import annotations
 from ...spirv.enums import Op
 from ...spirv.module import Constant, Function, Instruction, Operand, Value
 from ..ir.dominance import Loop, LoopNest, dominators
-from ..ir.instructions import ADDRESS, ATOMICS, predecessors
+from ..ir.instructions import ADDRESS, ATOMICS, GROUP_OPERATIONS, predecessors
+from ..ir.link_names import PIPE_COMMIT, PIPE_FUNCTIONS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,7 +31,7 @@ def waits_for_locks(function: Function) -> bool:
 
     The function, calls expanded, must be reducible.
     """
-    if not any(i.op in ATOMICS for block in function.blocks for i in block.instructions):
+    if not any(i.op in ATOMICS or _pipe_function(i) for block in function.blocks for i in block.instructions):
         return False
     before = predecessors(function)
     tree = dominators(function, before)
@@ -71,6 +74,10 @@ def _asked(loop: Loop) -> set[Any]:
         seen.add(value)
         if value.op in ATOMICS or (value.op is Op.Load and value.memory and value.memory.volatile):
             found.add(address_key(value.operands[0]))
+        elif _pipe_function(value):
+            found.add(address_key(value.operands[1]))
+        elif value.op in GROUP_OPERATIONS:
+            continue  # all of a group go the same way
         elif value.op is Op.Phi:
             # Which way the values came was decided by branches.
             for source in value.operands[1::2]:
@@ -83,9 +90,17 @@ def _asked(loop: Loop) -> set[Any]:
 
 def _writes(instruction: Instruction, addresses: set[Any]) -> bool:
     op = instruction.op
+    if _pipe_function(instruction) == PIPE_COMMIT:
+        return address_key(instruction.operands[1]) in addresses
     if op is Op.AtomicLoad or not (op in ATOMICS or op is Op.Store):
         return False
     return address_key(instruction.operands[0]) in addresses
+
+
+def _pipe_function(instruction: Instruction) -> str:
+    """The name of the library's function for pipes that an instruction calls, or ""."""
+    linkage = instruction.operands[0].linkage if instruction.op is Op.FunctionCall else None
+    return linkage[0] if linkage is not None and linkage[0] in PIPE_FUNCTIONS else ""
 
 
 def address_key(pointer: Operand) -> Any:

@@ -325,7 +325,8 @@ def work_of(costs: RegionCosts, operations: Operations, own: Container[Instructi
             if len(block.successors()) > 1 and ends and asks_lanes(ends[0]) and not is_latch:
                 work.once += _MISSED * model.mispredicted * often
             if loop is not None:
-                work.walks = work.walks or any(_walks(i, loop, costs.shapes) for i in block.instructions)
+                loads = (i for i in block.instructions if i.op is Op.Load)
+                work.walks = work.walks or any(_walks(i, loop, costs.shapes) for i in loads)
         always[loop] = of_own, of_shared
         if loop is None:
             work.once += VECTOR_OVERHEAD if operations.width > 1 else ITERATION
@@ -431,7 +432,7 @@ def _is_of_ids(pointer: Value) -> bool:
 def _walks(i: Instruction, loop: Loop, shapes: ShapeInfo) -> bool:
     """Whether a load goes through a row for each lane: its address is one that varies and that the loop does
     not change, plus what is the same in all lanes."""
-    if i.op is not Op.Load or not _is_varying(shapes, i.operands[0]):
+    if not _is_varying(shapes, i.operands[0]):
         return False
     moves, values = False, [i.operands[0]]
     while values:

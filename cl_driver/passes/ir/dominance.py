@@ -36,7 +36,8 @@ class DominatorTree(Generic[_Node]):
             for i in range(1, len(order)):
                 new = -1
                 for p in parents[i]:
-                    if immediate[p] < 0:
+                    if immediate[p] < 0:  # the start of a jump back
+                        changed = True
                         continue
                     if new < 0:
                         new = p
@@ -49,28 +50,23 @@ class DominatorTree(Generic[_Node]):
                             b = immediate[b]
                     new = a
                 if immediate[i] != new:
+                    changed = changed or immediate[i] >= 0
                     immediate[i] = new
-                    changed = True
         self.number = number
         self._immediate = immediate
-        # Intervals of a walk over the tree answer `dominates` in constant time.
-        children: list[list[int]] = [[] for _ in order]
+        # Intervals of a walk over the tree answer `dominates` in constant time. Each node comes behind its
+        # immediate dominator in `order`, so the walk need not be made.
+        sizes = [1] * len(order)
+        for i in range(len(order) - 1, 0, -1):
+            sizes[immediate[i]] += sizes[i]
+        self._enter = enter = [0] * len(order)
+        free = [1] * len(order)  # where the next child begins
         for i in range(1, len(order)):
-            children[immediate[i]].append(i)
-        self._enter = [0] * len(order)
-        self._leave = [0] * len(order)
-        clock = 0
-        stack = [(0, iter(children[0]))]
-        while stack:
-            node, rest = stack[-1]
-            for child in rest:
-                clock += 1
-                self._enter[child] = clock
-                stack.append((child, iter(children[child])))
-                break
-            else:
-                self._leave[node] = clock
-                stack.pop()
+            parent = immediate[i]
+            enter[i] = place = free[parent]
+            free[parent] = place + sizes[i]
+            free[i] = place + 1
+        self._leave = [place + size - 1 for place, size in zip(enter, sizes, strict=True)]
 
     def place(self, node: _Node) -> int:
         """Where a node is in a walk over the tree. In the order of these places each node comes behind those

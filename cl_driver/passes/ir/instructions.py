@@ -124,6 +124,10 @@ def predecessors(function: Function) -> dict[Block, list[Block]]:
     """The predecessors of every block, in the order of the blocks, without repeats."""
     result: dict[Block, list[Block]] = {block: [] for block in function.blocks}
     for block in function.blocks:
+        last = block.instructions[-1]
+        if last.op is Op.Branch:  # as most are
+            result[last.operands[0]].append(block)
+            continue
         for successor in block.successors():
             result[successor].append(block)
     return result
@@ -225,10 +229,11 @@ def substitute(function: Function, replacement: Mapping[Any, Value]) -> None:
         return value
 
     flat = {value: final(value) for value in replacement}
-    get = flat.get
+    get, are_others = flat.get, flat.keys().isdisjoint
     for block in function.blocks:
         for instruction in block.instructions:
-            instruction.operands = [get(o, o) for o in instruction.operands]
+            if not are_others(instruction.operands):
+                instruction.operands = [get(o, o) for o in instruction.operands]
             if instruction.mask is not None:
                 instruction.mask = get(instruction.mask, instruction.mask)
 
@@ -284,11 +289,16 @@ def remove_unreachable_blocks(function: Function) -> bool:
 def users(function: Function) -> dict[Value, list[Instruction]]:
     """The instructions that use each value (an instruction that uses it twice is listed twice)."""
     result: dict[Value, list[Instruction]] = {}
+    get = result.get
     for block in function.blocks:
         for instruction in block.instructions:
             for operand in instruction.operands:
                 if isinstance(operand, Value):
-                    result.setdefault(operand, []).append(instruction)
+                    found = get(operand)
+                    if found is None:
+                        result[operand] = [instruction]
+                    else:
+                        found.append(instruction)
     return result
 
 

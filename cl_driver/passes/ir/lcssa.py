@@ -42,9 +42,14 @@ class _Closing:
         self.uses: dict[Value, list[tuple[Instruction, int]]] = {}  # (user, operand index)
 
     def add_uses(self, user: Instruction) -> None:
+        uses = self.uses
         for i, operand in enumerate(user.operands):
             if type(operand) is Instruction:
-                self.uses.setdefault(operand, []).append((user, i))
+                found = uses.get(operand)
+                if found is None:
+                    uses[operand] = [(user, i)]
+                else:
+                    found.append((user, i))
 
     def close(self, loop: Loop, own: list[Block], leaving: list[Block]) -> None:
         """own: the loop's blocks that are in no inner loop: values of inner ones are closed already. leaving:

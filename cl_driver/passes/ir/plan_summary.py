@@ -6,6 +6,7 @@ from ...spirv.enums import BuiltIn, Decoration, Op, StorageClass
 from ...spirv.module import Constant, ConstantExpr, Function, Instruction, Value, Variable
 from .instructions import EXTINST_PRINTF, is_extinst
 from .layout import alignment_of, size_of
+from .link_names import PIPE_FUNCTIONS
 from .plan import KernelPlan, LocalVariable
 
 LOCAL_ALIGNMENT = 16  # at least this for arrays in local memory, so that vectors of work-items load aligned
@@ -21,6 +22,7 @@ def describe(plan: KernelPlan) -> None:
     plan.builtins = found.builtins
     plan.calls = list(found.calls)
     plan.uses_printf = found.uses_printf
+    plan.uses_pipes = any(f.linkage is not None and f.linkage[0] in PIPE_FUNCTIONS for f in plan.calls)
     plan.private_size = found.private_size
     offset = 0
     for variable in found.variables:
@@ -65,7 +67,7 @@ class _Found:
                     self.calls[instruction.operands[0]] = None
                 elif op is Op.Variable and instruction not in part_of:
                     self.private_size += size_of(instruction.type.element)
-                elif is_extinst(instruction, EXTINST_PRINTF):
+                elif op is Op.ExtInst and is_extinst(instruction, EXTINST_PRINTF):
                     self.uses_printf = True
                 for operand in instruction.operands:
                     kind = type(operand)

@@ -14,7 +14,7 @@ from ...spirv.types import TypeTable
 from ..ir.instructions import EXTINST_WITH_EFFECT, append, instruction_count
 from ..ir.layout import size_of
 from ..ir.library import Library
-from ..ir.link_names import is_image_library_function
+from ..ir.link_names import stays_a_call
 
 MAX_CALLEE = 1_000  # instructions of one library function
 MAX_TOTAL = 8_000  # instructions that one kernel may grow by
@@ -82,7 +82,7 @@ class _Expansion:
         declared = call.operands[0]
         if declared.blocks or not declared.linkage:
             return False
-        if is_image_library_function(declared.linkage[0]):  # for any format: too much to inline
+        if stays_a_call(declared.linkage[0]):
             return False
         callee = self.library.function(declared.linkage[0])
         if callee is None or not self.affordable(callee, call.operands[1:], 1):

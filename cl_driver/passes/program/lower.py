@@ -15,6 +15,7 @@ _UNTYPED = {Capability.UntypedPointersKHR, Capability.UntypedVariableLengthArray
 _VARIABLE_ARRAYS = {Capability.VariableLengthArrayINTEL, Capability.UntypedVariableLengthArrayINTEL}
 _BFLOAT16 = {Capability.BFloat16TypeKHR, Capability.BFloat16DotProductKHR}
 _VECTORS = {Capability.LongVectorEXT, Capability.VectorAnyINTEL, Capability.MaskedGatherScatterINTEL}
+_PIPES = {Capability.Pipes, Capability.PipeStorage}
 _BY_POINTER = {Capability.FunctionPointersINTEL, Capability.IndirectReferencesINTEL}
 
 # What C++ puts in tables of virtual functions where there is no function to call (Itanium C++ ABI, 3.2.6).
@@ -41,6 +42,10 @@ def lower_extensions(module: Module, is_relaxed: bool = False) -> dict[str, int]
         from .function_pointers import lower_function_pointers
 
         addresses = lower_function_pointers(module)
+    if not _PIPES.isdisjoint(capabilities):
+        from .pipes import lower_pipes
+
+        lower_pipes(module, _reached(module))
     if Capability.Int4TypeINTEL in capabilities:
         from .int4 import lower_int4
 

@@ -40,11 +40,11 @@ def simplify(function: Function, types: TypeTable) -> None:
 def fold_instructions(function: Function, folder: Folder) -> bool:
     """Replaces what folds. In reverse postorder one sweep suffices but for phis of loops."""
     replaced: dict[Value, Value] = {}
-    laws = folder.by_op
+    laws, stay = folder.by_op, replaced.keys().isdisjoint
     for block in function.blocks:
         dropped = False
         for instruction in block.instructions:
-            if replaced:
+            if replaced and not stay(instruction.operands):
                 instruction.operands = [replaced.get(o, o) for o in instruction.operands]
             law = laws.get(instruction.op)
             if law is None:
@@ -220,14 +220,15 @@ def remove_dead_code(function: Function) -> bool:
     for block in function.blocks:
         for instruction in block.instructions:
             if not is_removable(instruction):
-                alive.add(instruction)
                 work.append(instruction)
+    alive.update(work)
     while work:
         instruction = work.pop()
-        operands = instruction.operands
-        if instruction.mask is not None:
-            operands = [*operands, instruction.mask]
-        for operand in operands:
+        mask = instruction.mask
+        if mask is not None and type(mask) is Instruction and mask not in alive:
+            alive.add(mask)
+            work.append(mask)
+        for operand in instruction.operands:
             if type(operand) is Instruction and operand not in alive:
                 alive.add(operand)
                 work.append(operand)

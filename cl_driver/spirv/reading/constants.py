@@ -137,8 +137,17 @@ def _constant_sampler(reader: Reader, p: int, n: int, op: Op) -> None:
 
 
 def _constant_pipe_storage(reader: Reader, p: int, n: int, op: Op) -> None:
+    """Each is a pipe of its own: they are not interned."""
     words = reader.words
-    _define(reader, p, reader.table.constant(reader.type(p, words[p + 1]), tuple(words[p + 3 : p + 6])))
+    type_ = reader.type(p, words[p + 1])
+    if type_.op != Op.TypePipeStorage:
+        raise reader.error(p, f"{type_!r} is not the type of pipe storage")
+    size, alignment, packets = words[p + 3 : p + 6]
+    if not size or not alignment or size % alignment:
+        raise reader.error(p, f"packets of {size} bytes, aligned to {alignment}")
+    if not 0 < packets < 1 << 31:
+        raise reader.error(p, f"room for {packets} packets")
+    _define(reader, p, Constant(type_, (size, alignment, packets)))
 
 
 def _function_pointer(reader: Reader, p: int, n: int, op: Op) -> None:

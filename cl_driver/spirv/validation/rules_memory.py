@@ -29,7 +29,7 @@ def _scope(value: Operand) -> int | None:
 
 # CrossDevice to Invocation; the others belong to other memory models.
 _SCOPES = range(5)
-_TOGETHER = (Scope.Workgroup, Scope.Subgroup)
+TOGETHER = (Scope.Workgroup, Scope.Subgroup)
 _ORDERS = (0, 0x2, 0x4, 0x8, 0x10)  # of MemorySemantics: at most one
 
 
@@ -57,7 +57,7 @@ def _scopes(i: Instruction) -> None:
             need(value & 0x1E in _ORDERS, "memory semantics {:#x} with several orders", value)
 
 
-def _execution_scope(i: Instruction, *allowed: Scope) -> None:
+def execution_scope(i: Instruction, *allowed: Scope) -> None:
     """Environment 4: the work-group or the sub-group executes together."""
     value = _scope(i.operands[0])
     need(value is None or value in allowed, "scope {} for execution", value)
@@ -102,7 +102,7 @@ def _flag(i: Instruction) -> None:
 
 def _barrier(i: Instruction) -> None:
     if i.op != Op.MemoryBarrier:
-        _execution_scope(i, *_TOGETHER)
+        execution_scope(i, *TOGETHER)
     _scopes(i)
 
 
@@ -112,7 +112,7 @@ def _group(kind: Kind) -> Rule:
     def rule(i: Instruction) -> None:
         value = i.operands[2]
         need(value.type is i.type and scalar(i.type).kind is kind, "{!r} of {!r}", i.type, value.type)
-        _execution_scope(i, *_TOGETHER)
+        execution_scope(i, *TOGETHER)
         _scopes(i)
 
     return rule
@@ -120,7 +120,7 @@ def _group(kind: Kind) -> Rule:
 
 def _group_vote(i: Instruction) -> None:
     need(i.type.kind is BOOL and i.operands[1].type.kind is BOOL, "{!r} of {!r}", i.type, i.operands[1].type)
-    _execution_scope(i, *_TOGETHER)
+    execution_scope(i, *TOGETHER)
     _scopes(i)
 
 
@@ -131,13 +131,13 @@ def _group_move(i: Instruction) -> None:
         # Only a work-item of a work-group has an id of several components.
         kind = scalar(value.type).kind if i.op is Op.GroupBroadcast else value.type.kind
         need(kind is INT, "an id of type {!r}", value.type)
-    _execution_scope(i, *_TOGETHER)
+    execution_scope(i, *TOGETHER)
     _scopes(i)
 
 
 def _group_broadcast_first(i: Instruction) -> None:
     need(i.operands[1].type is i.type, "{!r} of {!r}", i.type, i.operands[1].type)
-    _execution_scope(i, *_TOGETHER)
+    execution_scope(i, *TOGETHER)
     _scopes(i)
 
 
@@ -148,13 +148,13 @@ def _all_equal(i: Instruction) -> None:
         i.type,
         i.operands[1].type,
     )
-    _execution_scope(i, *_TOGETHER)
+    execution_scope(i, *TOGETHER)
     _scopes(i)
 
 
 def _elect(i: Instruction) -> None:
     need(i.type.kind is BOOL, "a result of type {!r}", i.type)
-    _execution_scope(i, *_TOGETHER)
+    execution_scope(i, *TOGETHER)
     _scopes(i)
 
 
@@ -166,7 +166,7 @@ def _is_ballot(type_: Type) -> bool:
 
 def _ballot(i: Instruction) -> None:
     need(_is_ballot(i.type) and i.operands[1].type.kind is BOOL, "{!r} of {!r}", i.type, i.operands[1].type)
-    _execution_scope(i, *_TOGETHER)
+    execution_scope(i, *TOGETHER)
     _scopes(i)
 
 
@@ -194,13 +194,13 @@ def _async_copy(i: Instruction) -> None:
     )
     for value in i.operands[3:5]:
         need(value.type.kind is INT, "elements or stride of type {!r}", value.type)
-    _execution_scope(i, Scope.Workgroup)
+    execution_scope(i, Scope.Workgroup)
     need(i.type.op == Op.TypeEvent and i.operands[5].type.op == Op.TypeEvent, "an event of type {!r}", i.type)
     _scopes(i)
 
 
 def _wait_events(i: Instruction) -> None:
-    _execution_scope(i, Scope.Workgroup)
+    execution_scope(i, Scope.Workgroup)
     need(i.operands[1].type.kind is INT, "a number of events of type {!r}", i.operands[1].type)
     type_ = pointer(i.operands[2], "the list of events")
     need(
@@ -228,7 +228,7 @@ def _size_of(i: Instruction) -> None:
 
 
 def opaque_rule(i: Instruction) -> None:
-    """Pipes, device queues: what the opaque operand must be is for the stage that lowers them. RuleError for
+    """Device queues: what the opaque operand must be is for the stage that lowers them. RuleError for
     operands without a type."""
     for operand in i.operands:
         if hasattr(operand, "type") and operand.type is None:
@@ -264,7 +264,7 @@ _ARITHMETIC_F = ("FAdd", "FMin", "FMax")
 _BITWISE = ("BitwiseAnd", "BitwiseOr", "BitwiseXor")
 _LOGICAL = ("LogicalAnd", "LogicalOr", "LogicalXor")
 # Classes of instructions that opaque_rule is the rule of.
-OPAQUE_CLASSES = frozenset({"Image", "Pipe", "Device-Side_Enqueue"})
+OPAQUE_CLASSES = frozenset({"Image", "Device-Side_Enqueue"})
 
 MORE_RULES: dict[Op, Rule] = {
     Op.ExtInst: ext_inst,

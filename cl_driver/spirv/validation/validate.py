@@ -23,10 +23,11 @@ from .rules_extensions import EXTENSION_RULES
 from .rules_images import IMAGE_RULES
 from .rules_memory import MORE_RULES, OPAQUE_CLASSES, opaque_rule
 from .rules_module import Requirements, check_entry_points, check_module, check_uses, refuse
+from .rules_pipes import PIPE_RULES
 from .rules_vectors import vector_rules
 
 FUNCTION_CONTROLS = reduce(or_, FunctionControl)
-_RULES = {**RULES, **ACCESS_RULES, **MORE_RULES, **IMAGE_RULES, **EXTENSION_RULES}
+_RULES = {**RULES, **ACCESS_RULES, **MORE_RULES, **IMAGE_RULES, **PIPE_RULES, **EXTENSION_RULES}
 _RULES.update(vector_rules(_RULES))
 
 

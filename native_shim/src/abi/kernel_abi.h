@@ -49,6 +49,7 @@ typedef void (*cld_kernel_fn)(const struct cld_launch *launch, const uint8_t *ar
  *   int32_t cld_printf(void *printf_buffer, const char *format, const uint8_t *args, uint32_t args_size);
  *   int32_t cld_assert_fail(void *printf_buffer, const char *expression, const uint8_t *args,
  *                           uint32_t args_size);
+ *   void cld_yield(void);  found nothing to do, and may ask again at once
  * args: each argument in order of the call, at the next multiple of 8 bytes: one tag word
  * (uint32 element size in bytes | uint32 element count << 8 | kind << 16; kind 0 integer, 1 float, 2 pointer
  * or string), 4 bytes of padding, then the elements, tightly packed (a 3-vector has 3). Those of

@@ -135,6 +135,15 @@ bool cld_linger(unsigned turn, uint64_t start) {
     return cld_now() - start < LINGER_TIME;
 }
 
+/* A pipe is full or empty: what changes that may need this CPU. Each thread counts for itself. */
+void cld_yield(void) {
+    enum { TURNS_OF_KERNELS = 32 };
+    static _Thread_local unsigned turn;
+    cld_pause();
+    if (++turn % TURNS_OF_KERNELS == 0)
+        sched_yield();
+}
+
 void cld_futex_wait(_Atomic uint32_t *word, uint32_t expected) {
     syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected, NULL, NULL, 0);
 }

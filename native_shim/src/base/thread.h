@@ -65,6 +65,9 @@ uint64_t cld_now(void);
 /* The kernel's number of this thread: glibc has gettid() from 2.30 on only. For handlers of signals, too. */
 pid_t cld_thread_id(void);
 
+/* What kernels call that found nothing to do, and may ask again at once (abi/code_symbols.def). */
+void cld_yield(void);
+
 /* Sleeps while *word == expected; may return early. */
 void cld_futex_wait(_Atomic uint32_t *word, uint32_t expected);
 

@@ -198,6 +198,8 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueUnmapMemObject(cl_command_queue command
     struct cld_mem *mem;
     CLD_TRY(cld_check_queue(command_queue, wait, &queue));
     CLD_TRY(cld_check_mem(queue, handle, &mem));
+    /* "CL_INVALID_MEM_OBJECT if memobj is not a valid memory object or is a pipe object." */
+    CLD_REQUIRE(mem->type != CL_MEM_OBJECT_PIPE, CL_INVALID_MEM_OBJECT, "a pipe");
     CLD_TRY(cld_check_wait(queue, wait));
     /* "CL_INVALID_VALUE if mapped_ptr is not a valid pointer returned by clEnqueueMapBuffer or
      * clEnqueueMapImage for memobj." */

@@ -112,10 +112,12 @@ enum cld_kernel_flags {
     /* Its code, but for that of the shape PLAIN, has dimensions 0 and 1 exchanged, and so must have launches.
      * Work-items cannot tell. */
     CLD_KERNEL_EXCHANGED = 65536,
+    /* It writes or reads pipes, so that it may wait for another kernel. */
+    CLD_KERNEL_PIPES = 131072,
     /* Local memory is zeros when a group begins. */
-    CLD_KERNEL_ZEROES_LOCAL = 131072,
+    CLD_KERNEL_ZEROES_LOCAL = 262144,
     /* It ends when its context is terminated. */
-    CLD_KERNEL_TERMINABLE = 262144,
+    CLD_KERNEL_TERMINABLE = 524288,
 };
 
 /* What the data plane knows of one compiled kernel; immutable, shared by clones and by all cl_kernel of one

@@ -95,11 +95,26 @@ static cl_int set_image(struct cld_kernel *kernel, cl_uint index, size_t arg_siz
     return CL_SUCCESS;
 }
 
+/* "The memory object specified as argument value must be a pipe object if the argument is declared with the
+ * pipe qualifier." A kernel whose packets have another size than the pipe's cannot reserve any. */
+static cl_int set_pipe(struct cld_kernel *kernel, cl_uint index, size_t arg_size, const void *arg_value) {
+    cl_mem handle = NULL;
+    CLD_REQUIRE(arg_size == sizeof handle, CL_INVALID_ARG_SIZE, "arg_size is not sizeof(cl_mem)");
+    if (arg_value)
+        memcpy(&handle, arg_value, sizeof handle);
+    struct cld_mem *mem = cld_object_check(handle, CLD_MEM);
+    CLD_REQUIRE(mem && mem->context == kernel->program->context, CL_INVALID_MEM_OBJECT,
+                "not a memory object of the kernel's context");
+    CLD_REQUIRE(mem->type == CL_MEM_OBJECT_PIPE, CL_INVALID_MEM_OBJECT, "not a pipe");
+    set_pointer(kernel, index, mem, mem->data);
+    return CL_SUCCESS;
+}
+
 cl_int cld_set_kernel_arg(struct cld_kernel *kernel, cl_uint arg_index, size_t arg_size,
                           const void *arg_value) {
     CLD_REQUIRE(arg_index < kernel->info->arg_count, CL_INVALID_ARG_INDEX, "the kernel has fewer arguments");
     const struct cld_arg_info *arg = &kernel->info->args[arg_index];
-    cl_int status;
+    cl_int status = CL_INVALID_KERNEL;
     switch (arg->kind) {
     case CLD_ARG_VALUE:
         status = set_value(kernel, arg, arg_size, arg_value);
@@ -120,9 +135,9 @@ cl_int cld_set_kernel_arg(struct cld_kernel *kernel, cl_uint arg_index, size_t a
     case CLD_ARG_IMAGE:
         status = set_image(kernel, arg_index, arg_size, arg_value);
         break;
-    default: /* pipes, of which none can have been made */
-        CLD_REQUIRE(arg_size == sizeof(cl_mem), CL_INVALID_ARG_SIZE, "arg_size is not sizeof(cl_mem)");
-        CLD_REQUIRE(false, CL_INVALID_MEM_OBJECT, "not a pipe");
+    case CLD_ARG_PIPE:
+        status = set_pipe(kernel, arg_index, arg_size, arg_value);
+        break;
     }
     if (!status)
         kernel->is_set[arg_index] = 1;

@@ -125,6 +125,13 @@ static cl_int snapshot(struct cld_event *command, const struct cld_kernel *kerne
                 return CL_OUT_OF_HOST_MEMORY;
             const struct cld_image_desc *desc = &mem->image->desc;
             memcpy(args + arg->offset, &desc, sizeof desc);
+        } else if (arg->kind == CLD_ARG_PIPE) {
+            struct cld_mem *mem = cld_object_check(kernel->mems[i], CLD_MEM);
+            CLD_REQUIRE(mem && mem->type == CL_MEM_OBJECT_PIPE, CL_INVALID_KERNEL_ARGS,
+                        "an argument was released after it was set");
+            if (!cld_command_hold_mem(command, mem))
+                return CL_OUT_OF_HOST_MEMORY;
+            memcpy(args + arg->offset, &mem->data, sizeof mem->data);
         }
     }
     return CL_SUCCESS;
@@ -418,6 +425,7 @@ static const struct cld_operation kernel_operation = {.begin = begin_kernel,
 static void begin(struct cld_event *command, struct cld_kernel_info *info) {
     atomic_fetch_add_explicit(&info->holds, 1, memory_order_relaxed);
     command->kernel.info = info;
+    command->waits = (info->flags & CLD_KERNEL_PIPES) != 0;
     command->kernel.args = command->inline_args;
     command->kernel.launch.printf_buffer = NULL;
     command->kernel.variant = NULL;

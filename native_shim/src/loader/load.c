@@ -36,6 +36,7 @@ struct cld_code {
 /* Addresses are taken through (void *) casts of functions, which POSIX allows. */
 int32_t cld_printf(void *printf_buffer, const char *format, const uint8_t *args, uint32_t args_size);
 int32_t cld_assert_fail(void *printf_buffer, const char *expression, const uint8_t *args, uint32_t args_size);
+void cld_yield(void);
 
 void *cld_code_resolve(const char *name) {
 #define CLD_CODE_SYMBOL(function)                                                                            \

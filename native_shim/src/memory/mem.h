@@ -30,7 +30,7 @@ struct cld_mem {
     cl_mem_properties *properties;
     struct cld_callback *destructors; /* runtime/callback.h */
     struct cld_map *maps;             /* what clEnqueueMap* gave out, enqueue/map.c */
-    struct cld_image *image;          /* memory/image.h; NULL for buffers */
+    struct cld_image *image;          /* memory/image.h; NULL for buffers and pipes */
 };
 
 struct cld_sampler {

@@ -39,7 +39,7 @@ struct cld_event *cld_command_new(struct cld_queue *queue, cl_command_type type,
     command->type = type;
     atomic_store_explicit(&command->blockers, 1, memory_order_relaxed);
     atomic_store_explicit(&command->error, 0, memory_order_relaxed);
-    command->barrier = command->is_node = false;
+    command->barrier = command->is_node = command->waits = false;
     command->profiled = queue->properties & CL_QUEUE_PROFILING_ENABLE;
     command->timed = false;
     atomic_store_explicit(&command->dependents, NULL, memory_order_relaxed);

@@ -121,6 +121,7 @@ struct cld_event {
     bool barrier : 1;      /* later commands of an out-of-order queue wait for it */
     bool covers : 1;       /* of an out-of-order queue: waits for all that was enqueued before */
     bool is_node : 1;      /* of a graph; no event then, and no handle */
+    bool waits : 1;        /* it may wait, while it is executed, for what other commands do */
     bool profiled;
     bool timed;                            /* the operation is to learn from it even if it is short */
     _Atomic(struct cld_edge *) dependents; /* CLD_EDGES_CLOSED when complete */

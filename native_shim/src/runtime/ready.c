@@ -38,7 +38,7 @@ struct cld_event *cld_ready_choose(struct cld_ready *ready, const struct cld_eve
                                    const struct cld_queue *queue) {
     struct cld_event *previous = NULL, *before = NULL, *found = NULL;
     for (struct cld_event *at = ready->first; at; previous = at, at = at->next) {
-        if (at != command && (found || (queue && at->queue != queue)))
+        if (at != command && (found || (queue && (at->queue != queue || at->waits))))
             continue;
         found = at;
         before = previous;

@@ -48,7 +48,8 @@ static inline bool cld_event_may_be_ready(const struct cld_event *event) {
            !atomic_load_explicit(&event->blockers, memory_order_relaxed);
 }
 
-/* Takes that command out if it is in the list, else the first of that queue; any where both are NULL. */
+/* Takes that command out if it is in the list, else the first of that queue that does not wait for others;
+ * any where both are NULL. */
 struct cld_event *cld_ready_choose(struct cld_ready *ready, const struct cld_event *command,
                                    const struct cld_queue *queue);
 

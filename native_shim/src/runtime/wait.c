@@ -14,8 +14,13 @@ static void execute_until(struct cld_event *event, struct cld_self *self, struct
         /* What is waited for goes first: others may take long, and this thread is not to return late. */
         struct cld_event *command =
             cld_ready_choose(ready, cld_event_may_be_ready(event) ? event : NULL, NULL);
+        /* It might wait for what the host does once this thread has returned. */
+        if (command->waits && command != event) {
+            cld_ready_add(ready, command);
+            break;
+        }
         /* What takes long must not keep the others waiting behind this thread. */
-        if (ready->first && (command->estimate > 5000 || command->queue != event->queue))
+        if (ready->first && (command->estimate > 5000 || command->waits || command->queue != event->queue))
             cld_pool_push(ready);
         cld_command_execute(command, self, ready);
     }

@@ -28,6 +28,7 @@ struct cld_pool {
     uint32_t *cpus;  /* of the device, in the order of memory nodes; NULL where those are one */
     uint16_t *nodes; /* theirs */
     _Atomic unsigned started, places;
+    _Atomic unsigned held;     /* of them, by commands that may wait for others: more may be started */
     _Atomic unsigned idle;     /* of them, looking for work or asleep */
     _Atomic uint32_t epoch;    /* counts the calls for help; workers sleep on it */
     _Atomic uint32_t sleepers; /* and those that are about to sleep, or were woken and do not run yet */
@@ -88,10 +89,16 @@ static void join(const struct cld_pool *pool, struct cld_event *command, struct 
     self->slot = cld_work_join(command->share, stays ? self->home : self->slot);
 }
 
+/* Whether another thread may join an open command. Those that may wait for others get no more threads than
+ * the device has, all together: each goes on with the one that began it. With the lock held. */
+static bool may_join(struct cld_pool *pool, const struct cld_event *command) {
+    return cld_work_is_open(command->share, command->participants) &&
+           (!command->waits || atomic_load(&pool->held) < pool->threads);
+}
+
 /* With the lock held. */
-static bool wants_threads(const struct cld_event *command) {
-    return command->queue->is_urgent && command->calls &&
-           cld_work_is_open(command->share, command->participants);
+static bool wants_threads(struct cld_pool *pool, const struct cld_event *command) {
+    return command->queue->is_urgent && command->calls && may_join(pool, command);
 }
 
 /* To be called where what is ready or open has changed. With the lock held. */
@@ -100,17 +107,18 @@ static void note_urgent(struct cld_pool *pool) {
         return;
     bool wants = pool->ready.urgent;
     for (const struct cld_event *command = pool->open; command && !wants; command = command->open_next)
-        wants = wants_threads(command);
+        wants = wants_threads(pool, command);
     atomic_store_explicit(&pool->wants_urgent, wants, memory_order_relaxed);
 }
 
-/* An open command of the queue, or of any: of an urgent one, if there is one, else the newest. With the lock
- * held. */
-static struct cld_event *find_open(const struct cld_pool *pool, struct cld_event *first,
-                                   const struct cld_queue *queue) {
+/* An open command: that which is wanted, or one of its queue that does not wait for others; any where none is
+ * wanted. One of an urgent queue, if there is one, else the newest. With the lock held. */
+static struct cld_event *find_open(struct cld_pool *pool, struct cld_event *first,
+                                   const struct cld_event *wanted) {
     struct cld_event *found = NULL;
     for (struct cld_event *command = first; command; command = command->open_next) {
-        if ((queue && command->queue != queue) || !cld_work_is_open(command->share, command->participants))
+        bool suits = !wanted || command == wanted || (command->queue == wanted->queue && !command->waits);
+        if (!suits || !may_join(pool, command))
             continue;
         if (command->queue->is_urgent || !pool->knows_urgent)
             return command;
@@ -130,7 +138,7 @@ static struct cld_event *find_work(struct cld_pool *pool, const struct cld_event
     if (ready && ready == wanted)
         return ready;
     struct cld_event *open = pool->ready.urgent && !wanted ? NULL : pool->open;
-    struct cld_event *command = find_open(pool, open, queue);
+    struct cld_event *command = find_open(pool, open, wanted);
     if (!command) {
         ready = wanted ? ready : cld_ready_take(&pool->ready);
         note_urgent(pool);
@@ -199,6 +207,11 @@ static unsigned looking(struct cld_pool *pool) {
     return idle > asleep ? idle - asleep : 0;
 }
 
+/* Threads that the pool may have now. */
+static unsigned most(struct cld_pool *pool) {
+    return pool->threads + atomic_load(&pool->held);
+}
+
 /* Calls for that many threads, of which some may be awake: others are woken, and more are made up to the
  * device's number. The CPUs are no more than the threads of the pool, and a thread of the host that waits
  * does the work of one: to wake one too many costs more than it does. */
@@ -216,7 +229,7 @@ static void call(struct cld_pool *pool, unsigned count, const struct cld_queue *
         cld_futex_wake(&pool->epoch, (int)count);
     count -= asleep < count ? asleep : count;
     unsigned started = atomic_load_explicit(&pool->started, memory_order_relaxed);
-    while (count && started < pool->threads) {
+    while (count && started < most(pool)) {
         if (!atomic_compare_exchange_strong(&pool->started, &started, started + 1))
             continue;
         atomic_fetch_add(&pool->users, 1);
@@ -234,17 +247,42 @@ static void call(struct cld_pool *pool, unsigned count, const struct cld_queue *
 /* Whether every CPU has a worker that executes something. */
 static bool is_busy(struct cld_pool *pool) {
     return !atomic_load_explicit(&pool->idle, memory_order_relaxed) &&
-           atomic_load_explicit(&pool->started, memory_order_relaxed) == pool->threads;
+           atomic_load_explicit(&pool->started, memory_order_relaxed) >= pool->threads;
 }
 
 /* To wake a thread costs about a microsecond: nobody wakes more than two, but each of those that find work
  * goes on with it, until enough have come. With the lock held. */
-static unsigned wanted(const struct cld_pool *pool) {
+static unsigned wanted(struct cld_pool *pool) {
     unsigned count = pool->ready.first != NULL; /* one call may have been meant for several commands */
     for (const struct cld_event *command = pool->open; command && count < 2; command = command->open_next)
-        if (cld_work_is_open(command->share, command->participants))
+        if (may_join(pool, command))
             count += command->calls;
     return count < 2 ? count : 2;
+}
+
+static void pass_on(struct cld_pool *pool) {
+    pthread_mutex_lock(&pool->lock);
+    unsigned count = wanted(pool);
+    pthread_mutex_unlock(&pool->lock);
+    if (count)
+        call(pool, count, NULL);
+}
+
+/* Threads that may be held up by a command are none of those that the pool counts on: what the command waits
+ * for may be ready, and gets another thread. */
+static void execute(struct cld_pool *pool, struct cld_event *command, bool joined, struct cld_self *self,
+                    struct cld_ready *ready) {
+    bool waits = command->waits && self->role == CLD_WORKER_THREAD;
+    if (waits) {
+        atomic_fetch_add(&pool->held, 1);
+        pass_on(pool);
+    }
+    if (joined)
+        cld_command_participate(command, self, false, ready);
+    else
+        cld_command_execute(command, self, ready);
+    if (waits)
+        atomic_fetch_sub(&pool->held, 1);
 }
 
 static bool work_once(struct cld_pool *pool, const struct cld_event *event, struct cld_self *self,
@@ -258,10 +296,7 @@ static bool work_once(struct cld_pool *pool, const struct cld_event *event, stru
         return false;
     if (others)
         call(pool, others, NULL);
-    if (joined)
-        cld_command_participate(command, self, false, ready);
-    else
-        cld_command_execute(command, self, ready);
+    execute(pool, command, joined, self, ready);
     return true;
 }
 
@@ -277,14 +312,6 @@ static bool look(struct cld_pool *pool, const struct cld_event *event, uint32_t 
     atomic_fetch_sub(&event->queue->helpers, 1);
     /* Only now: who has counted on this thread has called before. */
     return atomic_load(&pool->epoch) != epoch;
-}
-
-static void pass_on(struct cld_pool *pool) {
-    pthread_mutex_lock(&pool->lock);
-    unsigned count = wanted(pool);
-    pthread_mutex_unlock(&pool->lock);
-    if (count)
-        call(pool, count, NULL);
 }
 
 bool cld_pool_help(const struct cld_event *event, struct cld_self *self, struct cld_ready *ready) {
@@ -319,7 +346,7 @@ static bool ends_unless_called(struct cld_pool *pool, uint32_t epoch) {
     unsigned started = atomic_fetch_sub(&pool->started, 1) - 1;
     if (atomic_load(&pool->epoch) == epoch)
         return true;
-    while (started < pool->threads)
+    while (started < most(pool))
         if (atomic_compare_exchange_weak(&pool->started, &started, started + 1))
             return false;
     return true; /* others have been made in its place */
@@ -355,9 +382,9 @@ static void work_until_stopped(struct working *working) {
                     break;
                 }
                 struct cld_event *command = cld_ready_take(ready);
-                if (ready->first && command->estimate > 5000)
+                if (ready->first && (command->estimate > 5000 || command->waits))
                     cld_pool_push(ready);
-                cld_command_execute(command, self, ready);
+                execute(pool, command, false, self, ready);
             }
             continue;
         }
@@ -371,6 +398,9 @@ static void work_until_stopped(struct working *working) {
         uint64_t start = cld_now();
         for (unsigned turn = 0; atomic_load_explicit(&pool->epoch, memory_order_relaxed) == epoch; turn++)
             if (!cld_linger(turn, start)) {
+                ends = atomic_load(&pool->started) > most(pool);
+                if (ends) /* the others are enough again */
+                    break;
                 atomic_fetch_add(&pool->sleepers, 1);
                 ends = cld_rest(&pool->epoch, epoch, &pool->settled);
                 atomic_fetch_sub(&pool->sleepers, 1); /* itself: who woke it may be late to tell */
@@ -469,7 +499,7 @@ void cld_pool_call(struct cld_event *command) {
     if (!pool)
         return;
     pthread_mutex_lock(&pool->lock);
-    bool wanted = command->open && cld_work_is_open(command->share, command->participants);
+    bool wanted = command->open && may_join(pool, command);
     command->calls += wanted;
     note_urgent(pool);
     pthread_mutex_unlock(&pool->lock);

@@ -1,4 +1,4 @@
-"""Error codes and answers of buffers, and of what is absent: pipes (5.2 to 5.7)."""
+"""Error codes and answers of buffers (5.2 to 5.7)."""
 
 import ctypes
 import itertools
@@ -198,12 +198,3 @@ def test_memory_object_destructors_run_newest_first(opencl, context):
     opencl.ok("clReleaseMemObject", made)
     assert calls == [2, 1]
     assert opencl.fails("clReleaseMemObject", made) == cl.CL_INVALID_MEM_OBJECT
-
-
-def test_pipes_are_absent(opencl, context, buffer):
-    assert opencl.fails("clCreatePipe", context, 0, 4, 16, None) == cl.CL_INVALID_OPERATION
-    assert opencl.fails("clCreatePipe", buffer, 0, 4, 16, None) == cl.CL_INVALID_CONTEXT
-    assert (
-        opencl.fails("clGetPipeInfo", buffer, cl.CL_PIPE_PACKET_SIZE, 0, None, None)
-        == cl.CL_INVALID_MEM_OBJECT
-    )

@@ -23,7 +23,7 @@ NO_WAIT = (0, None, None)
 @pytest.mark.sanitize
 @pytest.mark.parametrize("settings", [(1, 0, "off"), (4, 1, "now"), (2, 8, "background")], ids=str)
 @pytest.mark.parametrize(
-    "what", [*KERNELS, "waiting hosts", "command buffers", "semaphores", "racing threads"]
+    "what", [*KERNELS, "waiting hosts", "command buffers", "semaphores", "pipes", "racing threads"]
 )
 def test_everything_ends(run_client, what, settings):
     threads, width, group_code = settings

@@ -279,6 +279,7 @@ ELSEWHERE = {
     "images": "images/test_kernels.py",
     "read_write_images": "images/test_kernels.py",
     "3d_image_writes": "images/test_kernels.py",
+    "pipes": "launches/test_pipes.py",
     "depth_images": "images/test_kernels.py",
     "mipmap_images": "images/test_kernels.py",
     "srgb_image_writes": "images/test_kernels.py",

@@ -113,7 +113,7 @@ def test_this_cpu():
 
 
 def test_the_loaders_symbols():
-    assert {"memcpy", "memmove", "memset", "cld_printf", "cld_assert_fail"} <= loader_symbols()
+    assert {"memcpy", "memmove", "memset", "cld_printf", "cld_assert_fail", "cld_yield"} <= loader_symbols()
 
 
 @pytest.mark.parametrize("cpuinfo, identity, version", [

@@ -12,7 +12,7 @@ from cl_driver.device import capabilities
 from cl_driver.device.cpu import host_cpu
 from cl_driver.interp import core, effects, opencl_memory
 from cl_driver.passes.lower import images
-from cl_driver.passes.program import variable_arrays
+from cl_driver.passes.program import pipes, variable_arrays
 from cl_driver.spirv.enums import Capability, Op, OpenCLStd
 from cl_driver.spirv.tables import OPENCL_STD, ROWS
 from cl_driver.spirv.validation.validate import accepted_capabilities
@@ -33,12 +33,18 @@ PASSES |= {op.name for op in images.LOWERINGS}
 PASSES |= {
     "FunctionPointerCallINTEL",
     "ConstantFunctionPointerINTEL",
+    "ConstantPipeStorage",
     *(op.name for op in variable_arrays.OPS),
+    *(op.name for op in pipes.RULES),
 }
 
 # Tested, but by other files than tests/runtime/codegen/ops/test_instructions.py: beginnings of names.
 ELSEWHERE = {
     **dict.fromkeys((op.name for op in variable_arrays.OPS), "tests/runtime/program/test_variable_arrays.py"),
+    **dict.fromkeys((op.name for op in pipes.RULES), "tests/runtime/program/test_pipes.py"),
+    "TypePipe": "tests/runtime/program/test_pipes.py",
+    "TypeReserveId": "tests/runtime/program/test_pipes.py",
+    "ConstantPipeStorage": "tests/runtime/program/test_pipes.py",
     "FunctionPointerCallINTEL": "tests/runtime/program/test_function_pointers.py",
     "ConstantFunctionPointerINTEL": "tests/runtime/program/test_function_pointers.py",
     "LoopControlINTEL": "tests/runtime/codegen/ops/test_hints.py",

@@ -67,6 +67,7 @@ def make_kernel(**changes) -> KernelInfo:
         "has_linear": False,
         "reads_ahead": False,
         "tries_items": False,
+        "uses_pipes": False,
         "private_size": 0,
         "attributes": "",
         "sub_group_size": 0,

@@ -51,10 +51,10 @@ def test_compile(tmp_path, capsys):
 
 
 def test_val_knows_the_device(tmp_path, capsys):
-    path = tmp_path / "pipes.spv"
-    path.write_bytes(assemble("OpCapability Pipes" + PREAMBLE + TYPES))
+    path = tmp_path / "queues.spv"
+    path.write_bytes(assemble("OpCapability DeviceEnqueue" + PREAMBLE + TYPES))
     assert main(["spirv", "val", str(path)]) == 1
-    assert "OpCapability: Pipes is not supported" in capsys.readouterr().err
+    assert "OpCapability: DeviceEnqueue is not supported" in capsys.readouterr().err
     assert main(["spirv", "val", "--any-device", str(path)]) == 0
 
 

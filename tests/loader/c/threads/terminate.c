@@ -53,6 +53,16 @@ static const char *source =
     "7)).x;\n"
     "    p[2] = f; }\n";
 
+/* Nobody writes to the pipe, or reads from it. Reservations that are never committed hold others up, too. */
+static const char *piping =
+    "#define KERNEL(name, how) kernel void name(volatile global int *p, how pipe int q)\n"
+    "KERNEL(reads, read_only) { int n; p[0] = 1; while (read_pipe(q, &n)); p[2] = n; }\n"
+    "KERNEL(writes, write_only) { int n = get_global_id(0); p[1] = 1; while (write_pipe(q, &n)); }\n"
+    "KERNEL(keeps, write_only) { p[2] = 1; for (;;) { reserve_id_t id = reserve_write_pipe(q, 1); } }\n"
+    "KERNEL(reserves, write_only) { p[3] = 1; reserve_id_t id;\n"
+    "    do id = work_group_reserve_write_pipe(q, 3); while (is_valid_reserve_id(id) || p[5] == 0);\n"
+    "    work_group_commit_write_pipe(q, id); }\n";
+
 static cl_device_id device;
 static cl_context context;
 static cl_command_queue queue;
@@ -288,6 +298,42 @@ static void semaphores(void) {
     release_all();
 }
 
+/* Kernels that wait for one another's packets, more of them than there are threads. */
+static void pipes(void) {
+    static const char *const names[] = {"reads", "writes", "keeps", "reserves"};
+    enum { KERNELS = 4, TIMES = 2 };
+    begin("plain", "", 0);
+    cl_int status;
+    cl_program program = clCreateProgramWithSource(context, 1, &piping, NULL, &status);
+    OK(status);
+    OK(clBuildProgram(program, 1, &device, "-cl-std=CL3.0", NULL, NULL));
+    cl_event events[KERNELS * TIMES];
+    cl_command_queue queues[KERNELS * TIMES];
+    for (int i = 0; i < KERNELS * TIMES; i++) {
+        cl_mem pipe = clCreatePipe(context, 0, sizeof(cl_int), 100, NULL, &status);
+        OK(status);
+        cl_kernel made = clCreateKernel(program, names[i % KERNELS], &status);
+        OK(status);
+        OK(clSetKernelArg(made, 0, sizeof buffer, &buffer));
+        OK(clSetKernelArg(made, 1, sizeof pipe, &pipe));
+        queues[i] = make_queue(context, device, 0);
+        const size_t items = ITEMS, local = LOCAL;
+        OK(clEnqueueNDRangeKernel(queues[i], made, 1, NULL, &items, &local, 0, NULL, &events[i]));
+        OK(clFlush(queues[i]));
+        OK(clReleaseKernel(made));
+        OK(clReleaseMemObject(pipe));
+    }
+    for (int i = 0; i < KERNELS; i++)
+        AWAIT(__atomic_load_n(words + i, __ATOMIC_RELAXED) == 1);
+    terminate();
+    for (int i = 0; i < KERNELS * TIMES; i++) {
+        ends(events[i]);
+        OK(clReleaseCommandQueue(queues[i]));
+    }
+    OK(clReleaseProgram(program));
+    release_all();
+}
+
 /* Threads enqueue what they can until they are told that the context is gone; nobody hangs. */
 static void *enqueue(void *argument) {
     cl_int made;
@@ -349,6 +395,8 @@ int main(int argc, char **argv) {
         command_buffers(options);
     else if (!strcmp(what, "semaphores"))
         semaphores();
+    else if (!strcmp(what, "pipes"))
+        pipes();
     else if (!strcmp(what, "racing threads"))
         racing_threads();
     else

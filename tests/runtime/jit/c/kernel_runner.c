@@ -59,6 +59,9 @@ int32_t cld_assert_fail(void *printf_buffer, const char *expression, const uint8
     abort();
 }
 
+void cld_yield(void) {
+}
+
 /* Regions have pages of their own. */
 static void map(uint64_t address, uint64_t size) {
     void *wanted = (void *)(uintptr_t)(address & -(uint64_t)PAGE);
