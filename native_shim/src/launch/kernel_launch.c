@@ -277,8 +277,10 @@ static void run_in_steps(struct cld_event *command, const struct cld_launch *lau
 static void run_groups(struct cld_event *command, const struct cld_launch *launch,
                        const struct cld_variant *code, struct cld_self *self, uint64_t first, uint64_t last) {
     const uint64_t in_steps = CLD_KERNEL_ZEROES_LOCAL | CLD_KERNEL_TERMINABLE;
-    bool is_plain = __builtin_expect(!(command->kernel.info->flags & in_steps), 1);
-    (is_plain ? run_code : run_in_steps)(command, launch, code, self, first, last);
+    if (__builtin_expect(!(command->kernel.info->flags & in_steps), 1))
+        run_code(command, launch, code, self, first, last);
+    else
+        run_in_steps(command, launch, code, self, first, last);
 }
 
 /* Work-groups in another order: a panel of so many columns after the other, each row by row. */

@@ -196,7 +196,7 @@ static void flush_others(struct cld_queue *queue, cl_uint count, const cl_event 
 
 /* The context was terminated while the command was made: it may have been overlooked, and so may user events
  * that are as new. */
-static void forget_user_events(cl_uint count, const cl_event *list) {
+static __attribute__((noinline, cold)) void forget_user_events(cl_uint count, const cl_event *list) {
     for (cl_uint i = 0; i < count; i++) {
         struct cld_event *event = (struct cld_event *)list[i];
         if (!event->queue && cld_event_status(event) > 0)
@@ -233,15 +233,14 @@ cl_int cld_command_enqueue(struct cld_event *command, struct cld_wait wait, unsi
     queue->pending_count++;
     queue->pending_time += command->estimate < PENDING_TIME ? command->estimate : PENDING_TIME;
     bool enough = queue->pending_count >= PENDING_COMMANDS || queue->pending_time >= PENDING_TIME;
-    bool is_late = __builtin_expect(atomic_load_explicit(&queue->is_terminated, memory_order_relaxed), 0);
-    if (is_late)
+    if (__builtin_expect(atomic_load_explicit(&queue->is_terminated, memory_order_relaxed), 0))
         cld_command_fail(command, CL_CONTEXT_TERMINATED_KHR);
     /* The handle must be in place before a callback or another thread can see the command end. */
     if (wait.event)
         *wait.event = (cl_event)command;
     pthread_mutex_unlock(&queue->lock);
 
-    if (is_late)
+    if (__builtin_expect(atomic_load_explicit(&queue->is_terminated, memory_order_relaxed), 0))
         forget_user_events(wait.count, wait.list);
     if (flags & CLD_BLOCKING) {
         int32_t status = cld_event_wait(command);
