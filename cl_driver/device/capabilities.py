@@ -394,6 +394,13 @@ CAPABILITIES = (
         },
     ),
     Capability(
+        "queue_hints",
+        extensions={"cl_khr_priority_hints": (1, 0, 0), "cl_khr_throttle_hints": (1, 0, 0)},
+    ),
+    Capability("immutable_memory_objects", extensions={"cl_ext_immutable_memory_objects": (1, 0, 0)}),
+    Capability("terminate_context", extensions={"cl_khr_terminate_context": (1, 0, 0)}),
+    Capability("initialize_memory", extensions={"cl_khr_initialize_memory": (1, 0, 0)}),
+    Capability(
         "external_memory",
         extensions={
             "cl_khr_external_memory": (1, 0, 1),

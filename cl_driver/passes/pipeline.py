@@ -121,7 +121,7 @@ def plan(
     if has_variable_arrays(module):
         from .program.variable_arrays import lower_variable_arrays
 
-        run_pass("variable_arrays", lower_variable_arrays, options, function, types)
+        run_pass("variable_arrays", lower_variable_arrays, options, function, types, options.zero_private)
     has_order = orders_memory(function)
     run_pass("vloadn", load_vectors, options, function, types)
     run_pass("mul24", multiply_plainly, options, function)

@@ -120,7 +120,7 @@ CYCLES = [
     # Threads of the host's count as such from their first use of the driver to their end, which is said.
     {"base/log", "base/own_thread", "base/thread"},
     # A command that is done sets off those that waited for it, which threads execute and others wait for.
-    {"runtime/callback", "runtime/command", "runtime/context_notify", "runtime/wait", "runtime/worker"},
+    {"runtime/callback", "runtime/command", "runtime/wait", "runtime/worker"},
 ]
 
 

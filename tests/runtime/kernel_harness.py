@@ -38,7 +38,7 @@ from cl_driver.passes.program.lower import lower_extensions
 from cl_driver.spirv.link import link
 from cl_driver.spirv.reading.reader import read
 from cl_driver.spirv.types import TypeTable
-from tests.runtime import emulation
+from tests.runtime import code_loader, emulation
 from tests.runtime.emulation import IS_EMULATED, Places
 
 _counter = itertools.count()
@@ -289,6 +289,9 @@ def _jit_machine():
 def load(code, options: CodegenOptions, printer):
     """The entry point as a callable, with what keeps it alive."""
     data = object_of(code, options)
+    if options.terminable:
+        loaded = code_loader.Code(data)
+        return ENTRY(loaded.address(code.symbol)), loaded
     jit = llvm.create_lljit_compiler(_jit_machine(), use_jit_link=True, suppress_errors=False)
     callback = PRINTF(lambda *given: printer(*given) or 0)
     builder = llvm.JITLibraryBuilder().add_object_img(data).export_symbol(code.symbol)

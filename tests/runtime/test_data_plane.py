@@ -30,7 +30,13 @@ PROGRAMS = (
 )  # fmt: skip
 WRAPPED = {
     "value_code": ["cld_now"],
-    "variants": ["cld_door_call", "cld_code_load", "cld_code_symbol", "cld_code_unload"],
+    "variants": [
+        "cld_door_call",
+        "cld_code_load",
+        "cld_code_set_terminated",
+        "cld_code_symbol",
+        "cld_code_unload",
+    ],
 }
 SETTINGS = {"value_code": {"CL_DRIVER_THREADS": "2"}}  # how many groups a trial takes depends on it
 PROCESS_TESTS = ("fork_idle", "fork_in_flight", "fork_busy", "exit_running", "exit_idle")

@@ -41,6 +41,7 @@ class KernelEmitter(AbiFields):
     def __init__(self, module: ModuleText, plan: KernelPlan) -> None:
         super().__init__(module, plan)
         self.symbol = f"cld_kernel_{plan.name}"
+        self.is_terminable = module.options.terminable
         self.block, self.block_size = argument_block(plan.arguments)
         self.local_variables = {v.variable: v for v in plan.local_variables}
         self.ahead = None if plan.options.group else Ahead()
@@ -315,6 +316,7 @@ class KernelEmitter(AbiFields):
                 "  %empty = icmp uge i64 %first, %last",
                 "  br i1 %empty, label %finished, label %start",
                 *flat(self.lines),
+                *self.terminated_block("void"),
                 "}",
                 "!1 = !{}",
                 *self._metadata,
@@ -407,6 +409,8 @@ class KernelEmitter(AbiFields):
             self._emit_body(region, f"{r}.b", f"{r}.exit")
         else:
             self._emit_items(region, r, f", !llvm.loop !{3 + 3 * region.index}")
+        if any(REGION_END != target <= region.index for target in self._exits):
+            self.end_if_terminated()
         self._continue_with(sorted(self._exits))
 
     def _emit_body(self, region: Region, prefix: str, exit_label: str) -> None:

@@ -181,7 +181,7 @@ CL_API_ENTRY cl_int CL_API_CALL clGetDeviceInfo(cl_device_id handle, cl_device_i
 
 static void destroy_device(void *object) {
     struct cld_device *device = object;
-    cld_pool_free(device);
+    cld_pools_free(device);
     cld_door_forget(device->obj.key);
     free(device->cpus);
     if (device->parent)

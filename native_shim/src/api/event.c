@@ -22,12 +22,14 @@ __attribute__((constructor)) static void register_event(void) {
 CL_API_ENTRY cl_event CL_API_CALL clCreateUserEvent(cl_context handle, cl_int *errcode_ret) {
     struct cld_context *context = cld_object_check(handle, CLD_CONTEXT);
     CLD_REQUIRE_OR_NULL(context, CL_INVALID_CONTEXT, "not a context");
-    struct cld_event *event = cld_object_new(CLD_EVENT);
+    CLD_REQUIRE_LIVE_OR_NULL(context);
+    struct cld_event *event = cld_object_new_zeroed();
     CLD_REQUIRE_OR_NULL(event, CL_OUT_OF_HOST_MEMORY, "no memory");
     cld_object_hold(context);
     event->context = context;
     event->type = CL_COMMAND_USER;
     atomic_store(&event->status, CL_SUBMITTED);
+    cld_object_publish(event, CLD_EVENT);
     if (errcode_ret)
         *errcode_ret = CL_SUCCESS;
     return (cl_event)event;

@@ -11,7 +11,7 @@
 #include "memory/image.h"
 #include "memory/mem.h"
 #include "memory/mem_properties.h"
-#include "runtime/context_notify.h"
+#include "runtime/callback.h"
 
 /* What a call asks for, and what the checks find out about it. */
 struct request {
@@ -87,6 +87,8 @@ static cl_int check_parent(struct request *request) {
     CLD_REQUIRE(!(request->flags & CLD_HOST_POINTER), CL_INVALID_VALUE, "the memory is that of mem_object");
     CLD_REQUIRE(cld_memory_allowed_by_parent(request->flags, parent->flags), CL_INVALID_VALUE,
                 "flags allow more than mem_object does");
+    CLD_REQUIRE(request->flags & CLD_MEM_IMMUTABLE || !(parent->flags & CLD_MEM_IMMUTABLE), CL_INVALID_VALUE,
+                "mem_object never changes, and flags do not say so");
     request->parent = parent;
     return CL_SUCCESS;
 }
@@ -196,6 +198,7 @@ static cl_int check_view(struct request *request) {
 
 static cl_int check(struct request *request) {
     CLD_REQUIRE(request->context, CL_INVALID_CONTEXT, "not a context");
+    CLD_REQUIRE_LIVE(request->context);
     CLD_TRY(cld_mem_properties_read(request->context, request->properties, false, &request->read));
     CLD_REQUIRE(cld_memory_flags_are_valid(request->flags), CL_INVALID_VALUE, "flags are not valid");
     CLD_REQUIRE(!request->read.is_external || !(request->flags & CLD_HOST_POINTER), CL_INVALID_VALUE,
@@ -210,6 +213,8 @@ static cl_int check(struct request *request) {
                 "the row pitch is more than kernels can compute with");
     CLD_TRY(check_type(request));
     CLD_TRY(check_parent(request));
+    CLD_REQUIRE(cld_memory_has_contents(request->flags, request->read.is_external, request->parent),
+                CL_INVALID_VALUE, "an image that never changes has no contents");
     CLD_TRY(check_dimensions(request));
     CLD_TRY(check_host_pointer(request));
     CLD_REQUIRE(!request->parent || !request->read.is_external, CL_INVALID_PROPERTY,

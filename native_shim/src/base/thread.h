@@ -24,8 +24,9 @@ struct cld_self {
     unsigned dead_count;
     bool registered;
     enum cld_role role;
-    unsigned executing; /* commands that this thread is in the middle of */
-    bool blocked;       /* callback threads: in a wait, counted as such */
+    unsigned executing;    /* commands that this thread is in the middle of */
+    bool blocked;          /* callback threads: in a wait, counted as such */
+    bool has_low_priority; /* base/own_thread.h */
     unsigned slot; /* of the last command that this thread shared with others (runtime/work_stealing.h) */
     unsigned home; /* of a worker that stays on a memory node: the slot that it prefers */
     struct cld_thread kernel;

@@ -137,6 +137,12 @@ void *cld_code_symbol(const struct cld_code *code, const char *name) {
     return NULL;
 }
 
+void cld_code_set_terminated(struct cld_code *code, const _Atomic uint32_t *word) {
+    void *place = cld_code_symbol(code, "cld_terminated");
+    if (place)
+        memcpy(place, &word, sizeof word);
+}
+
 bool cld_code_find(const struct cld_code *code, const void *address, struct cld_code_place *place) {
     const uint8_t *at = address, *nearest = code->image;
     if (at < code->image || at >= code->image + code->size)

@@ -81,6 +81,7 @@ static cl_int allocate(cl_context handle, const cld_svm_alloc_property *properti
                        void **start) {
     struct cld_context *context = cld_object_check(handle, CLD_CONTEXT);
     CLD_REQUIRE(context, CL_INVALID_CONTEXT, "not a context");
+    CLD_REQUIRE_LIVE(context);
     CLD_REQUIRE(type < CLD_SVM_TYPES, CL_INVALID_VALUE, "not a type of shared virtual memory");
     struct cld_allocation wanted = {.size = size, .kind = kinds[type], .is_svm = true};
     CLD_TRY(read_properties(context, properties, &wanted));

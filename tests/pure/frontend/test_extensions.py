@@ -106,16 +106,17 @@ FUNCTIONS = {
 
 # Nothing in OpenCL C belongs to them but a macro.
 WITHOUT_FUNCTIONS = {
-    "cl_ext_buffer_device_address", "cl_ext_cxx_for_opencl", "cl_intel_device_attribute_query",
-    "cl_intel_devicelib_assert", "cl_intel_global_variable_access",
+    "cl_ext_buffer_device_address", "cl_ext_cxx_for_opencl", "cl_ext_immutable_memory_objects",
+    "cl_intel_device_attribute_query", "cl_intel_devicelib_assert", "cl_intel_global_variable_access",
     "cl_intel_spirv_subgroups", "cl_intel_unified_shared_memory", "cl_khr_byte_addressable_store",
-    "cl_khr_command_buffer", "cl_khr_command_buffer_multi_device", "cl_khr_command_buffer_mutable_dispatch",
-    "cl_khr_create_command_queue", "cl_khr_device_uuid", "cl_khr_extended_versioning",
-    "cl_khr_external_memory", "cl_khr_external_memory_opaque_fd", "cl_khr_external_semaphore",
-    "cl_khr_external_semaphore_opaque_fd", "cl_khr_il_program",
-    "cl_khr_image2d_from_buffer", "cl_khr_semaphore", "cl_khr_spirv_linkonce_odr",
-    "cl_khr_spirv_no_integer_wrap_decoration",
-    "cl_khr_spirv_queries", "cl_khr_srgb_image_writes", "cl_khr_suggested_local_work_size", "cl_khr_unified_svm",
+    "cl_khr_command_buffer", "cl_khr_command_buffer_multi_device",
+    "cl_khr_command_buffer_mutable_dispatch", "cl_khr_create_command_queue", "cl_khr_device_uuid",
+    "cl_khr_extended_versioning", "cl_khr_external_memory", "cl_khr_external_memory_opaque_fd",
+    "cl_khr_external_semaphore", "cl_khr_external_semaphore_opaque_fd", "cl_khr_il_program",
+    "cl_khr_image2d_from_buffer", "cl_khr_initialize_memory", "cl_khr_priority_hints",
+    "cl_khr_semaphore", "cl_khr_spirv_linkonce_odr", "cl_khr_spirv_no_integer_wrap_decoration",
+    "cl_khr_spirv_queries", "cl_khr_srgb_image_writes", "cl_khr_suggested_local_work_size",
+    "cl_khr_terminate_context", "cl_khr_throttle_hints", "cl_khr_unified_svm",
 }  # fmt: skip
 
 # Atomic objects are of OpenCL C 2.0.

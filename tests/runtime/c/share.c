@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 
 #include "harness.h"
-#include "runtime/numa.h"
+#include "base/numa.h"
 
 enum { UNITS = 100003, MOST_THREADS = 8, GRAINS = 5 };
 

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from cl_driver.api.generated import enums as cl
-
-from .test_svm import view
+from tests.loader.core.test_svm import view
 
 P, U32, U64, SIZE_T, INT = ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint64, ctypes.c_size_t, ctypes.c_int32
 FUNCTIONS = {
