@@ -31,11 +31,12 @@ _HARMLESS = frozenset((Op.Variable, PassOp.SlotLoad, PassOp.PrivatePointer))
 def end_rows(function: Function, types: TypeTable) -> None:
     """Gives ways past all work of a region RegionExits of their own, whose second operand is whether
     work-items that follow in the row may have something to do."""
+    late = _after_work(function)
     work: list[Block] = [function.blocks[0]]
     seen: set[Block] = set()
     while work:
         fork = _fork(work.pop())
-        if fork is None or fork in seen or fork.terminator.op is not Op.BranchConditional:
+        if fork is None or fork in seen or fork in late or fork.terminator.op is not Op.BranchConditional:
             continue
         seen.add(fork)
         condition, *ways = fork.terminator.operands
@@ -51,6 +52,23 @@ def end_rows(function: Function, types: TypeTable) -> None:
                     _leave_row(fork, idle, end.terminator.operands[0], counters, types)
     if seen:
         remove_unreachable_blocks(function)
+
+
+def _after_work(function: Function) -> set[Block]:
+    """Blocks that do something, and those to which a way leads from these: what an earlier branch has led
+    past some work may come to a later one, where others of the row come that have done it."""
+    found = {block for block in function.blocks if not _is_idle(block)}
+    pending = list(found)
+    while pending:
+        for block in pending.pop().successors():
+            if block not in found:
+                found.add(block)
+                pending.append(block)
+    return found
+
+
+def _is_idle(block: Block) -> bool:
+    return all(is_removable(i) or i.op in _HARMLESS for i in block.instructions[:-1])
 
 
 def _leave_row(
@@ -70,7 +88,7 @@ def _fork(block: Block) -> Block | None:
     seen = set()
     while block not in seen:
         seen.add(block)
-        if not all(is_removable(i) or i.op in _HARMLESS for i in block.instructions[:-1]):
+        if not _is_idle(block):
             return None
         if block.terminator.op is not Op.Branch:
             return block

@@ -35,6 +35,8 @@ STAYS = {
     "before": "out[x] += 1; if (x < n) out[x] *= 2;",
     "after": "if (x < n) out[x] *= 2; in[x] += 1;",
     "atomic": "atomic_inc(out); if (x < n) out[x + 1] += 1;",
+    "some_work": "if (n > 3) { if (get_local_id(0) == 0) in[512 + x] = 5; out[x] += in[x]; } "
+    "if (m > 3) out[x + 512] = m;",
     "either_way": "if (x < n ? x > m : x < m) out[x] += 1;",
 }
 
@@ -59,7 +61,7 @@ def test_which_kernels_leave_rows(module, name):
     assert {leaves_rows(region) for region in plan.regions} == {name in ENDS}
 
 
-@pytest.mark.parametrize("name", ENDS)
+@pytest.mark.parametrize("name", [*ENDS, "some_work"])
 def test_same_results(module, name):
     data = np.arange(1024, dtype=np.int32)
     for n, m in ((20, 3), (0, 0), (100, 9), (-5, 2)):
