@@ -381,10 +381,20 @@ class Operations:
             return access_costs.pieces(reach, model)
         if kind == CONTIGUOUS:
             return access_costs.contiguous(reach, model)
-        ways = access_costs.at_any_place(reach, model.has_masks)
+        return self._way(reach, kind)[1](reach, model)
+
+    def is_lane_by_lane(self, i: Instruction, kind: str, lane_stride: int | None) -> bool:
+        """Whether each lane is best done by itself, by scalar code. kind, lane_stride: as of access()."""
+        if kind not in (STRIDED, SCATTERED):
+            return False
+        return self._way(self.reach(i, lane_stride, _MIXED), kind)[0] == access_costs.LANES
+
+    def _way(self, reach: Reach, kind: str) -> tuple[str, access_costs.CostOf]:
+        """The cheapest way to places that do not follow one another."""
+        ways = access_costs.at_any_place(reach, self.model.has_masks)
         if kind == STRIDED and access_costs.may_be_fields(reach):
             ways.append((STRIDED, access_costs.fields))
-        return access_costs.cheapest(ways, reach, model)[1](reach, model)
+        return access_costs.cheapest(ways, reach, self.model)
 
     def atomic(self, i: Instruction, is_local: bool, kind: str) -> Cost:
         """Of an atomic: lane by lane, in local memory without a lock; what lanes share is reduced first."""
