@@ -149,6 +149,12 @@ class ModuleEmitter:
             self.functions.append(define(symbol))
         return symbol
 
+    def declare(self, text: str) -> None:
+        """A declaration of the module. Where types of an instruction changed from one LLVM to the next, the
+        older ones, which later LLVMs understand if they are declared."""
+        if text not in self.constants:
+            self.constants.append(text)
+
     def emit_pending(self) -> None:
         """Emits the functions that were asked for, and those that they ask for."""
         while self._pending:

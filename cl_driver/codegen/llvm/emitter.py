@@ -97,6 +97,9 @@ class ModuleText(Protocol):
     def shared_function(self, key: Hashable, define: Callable[[str], str]) -> str:
         """The symbol of a function that define() makes the text of, given the symbol: one for each key."""
 
+    def declare(self, text: str) -> None:
+        """A declaration of the module."""
+
 
 class FunctionEmitter:
     """State while one LLVM function is emitted.
