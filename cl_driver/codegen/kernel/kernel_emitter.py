@@ -46,6 +46,7 @@ class KernelEmitter(AbiFields):
         self.local_variables = {v.variable: v for v in plan.local_variables}
         self.ahead = None if plan.options.group else Ahead()
         self.redundant = redundant_dimensions(plan)
+        self._has_printed = ""  # an i8: whether work-items of this group have, where one may do it for all
         self._group_counts: list[str] = []
         self._alive: list[str] = []  # allocas of the region's OpVariables
         self._builtin_blocks: list[Variable] = []  # built-in variables that are in memory in this region
@@ -180,6 +181,12 @@ class KernelEmitter(AbiFields):
     def _item(self) -> str:
         return builtin_variables.component(self, BuiltIn.LocalInvocationIndex, 0)
 
+    def printf_buffer(self) -> str:
+        """What cld_printf gets first."""
+        if self._has_printed:
+            self.emit_void(f"store i8 1, ptr {self._has_printed}, align 1")
+        return super().printf_buffer()
+
     # Private and context memory.
 
     def private_memory(self, instruction: Instruction) -> str:
@@ -301,6 +308,8 @@ class KernelEmitter(AbiFields):
             self.allocas.append("  %next_region = alloca i32, align 4")
         if debug.locations(plan):
             self.debug = debug.DebugEmitter(plan)
+        if plan.uses_printf and self.redundant:
+            self._has_printed = self.alloca("i8", 1)
         self._group_loop_head()
         for region in plan.regions:
             self._emit_region(region)
@@ -391,6 +400,8 @@ class KernelEmitter(AbiFields):
         while self._builtin_blocks:
             del self.operands[self._builtin_blocks.pop()]
         self.begin_block(r)
+        if self._has_printed:
+            self.emit_void(f"store i8 0, ptr {self._has_printed}, align 1")
         if len(self._exits) > 1:
             self.emit_void(f"store i32 {REGION_END}, ptr %next_region, align 4")
         self._before_items, self._uniform_loads = [], {}
@@ -426,7 +437,7 @@ class KernelEmitter(AbiFields):
         self._rows_head(r)
         self.emit_void(f"br label %{r}.x")
         self.begin_block(f"{r}.x")
-        if 0 in self.redundant:
+        if self._is_done_once(0):
             self.emit_void(f"%{r}.lx = phi i64 [ 0, %{r}.y ]")
             self._emit_body(region, f"{r}.b", f"{r}.exit")
             self.emit_void(f"br label %{r}.y.end")
@@ -439,9 +450,22 @@ class KernelEmitter(AbiFields):
         self.emit_void(f"br label %{r}.x.end")
         self.begin_block(f"{r}.x.end")
         self.emit_void(f"%{r}.lx.next = add nuw nsw i64 %{r}.lx, {self.width}")
-        self.emit_void(f"%{r}.lx.more = icmp ult i64 %{r}.lx.next, %lx")
-        self.emit_void(f"br i1 %{r}.lx.more, label %{r}.x, label %{r}.y.end{metadata}")
+        self._loop_end(0, f"{r}.x", f"{r}.y.end", f"{r}.lx", metadata)
         self._rows_end(r)
+
+    def _is_done_once(self, dimension: int) -> bool:
+        """Whether one work-item along a dimension does it for all, whatever it does."""
+        return dimension in self.redundant and not self._has_printed
+
+    def _loop_end(self, dimension: int, head: str, after: str, index: str, metadata: str = "") -> None:
+        """The branch back to head, as long as %index.next has a work-item that is needed."""
+        more = f"%{index}.more"
+        self.emit_void(f"{more} = icmp ult i64 %{index}.next, %l{'xyz'[dimension]}")
+        if dimension in self.redundant:
+            printed = self.emit(f"load i8, ptr {self._has_printed}, align 1")
+            printed = self.emit(f"icmp ne i8 {printed}, 0")
+            more = self.emit(f"and i1 {more}, {printed}")
+        self.emit_void(f"br i1 {more}, label %{head}, label %{after}{metadata}")
 
     def _rows_head(self, r: str) -> None:
         """The heads of the loops over z and y."""
@@ -450,7 +474,7 @@ class KernelEmitter(AbiFields):
             self.emit_void(f"br label %{r}.{axis}")
             self.begin_block(f"{r}.{axis}")
             edges = f"[ 0, %{outer} ]"
-            if dimension not in self.redundant:
+            if not self._is_done_once(dimension):
                 edges += f", [ %{r}.l{axis}.next, %{r}.{axis}.end ]"
             self.emit_void(f"%{r}.l{axis} = phi i64 {edges}")
             outer = f"{r}.{axis}"
@@ -464,13 +488,12 @@ class KernelEmitter(AbiFields):
         """The ends of the loops over y and z."""
         for dimension, (axis, outer) in enumerate((("y", "z.end"), ("z", "done")), 1):
             self.begin_block(f"{r}.{axis}.end")
-            if dimension in self.redundant:
+            if self._is_done_once(dimension):
                 self.emit_void(f"br label %{r}.{outer}")
                 continue
             step = self.tile[1] if axis == "y" else 1
             self.emit_void(f"%{r}.l{axis}.next = add nuw nsw i64 %{r}.l{axis}, {step}")
-            self.emit_void(f"%{r}.l{axis}.more = icmp ult i64 %{r}.l{axis}.next, %l{axis}")
-            self.emit_void(f"br i1 %{r}.l{axis}.more, label %{r}.{axis}, label %{r}.{outer}")
+            self._loop_end(dimension, f"{r}.{axis}", f"{r}.{outer}", f"{r}.l{axis}")
         self.begin_block(f"{r}.done")
 
     def _continue_with(self, targets: list[int]) -> None:

@@ -13,6 +13,7 @@ from .private_layout import PrivateLayout
 from .program_globals import variable_alignment
 
 ITEMS_ROUNDING = 64  # slots have room for a multiple of so many work-items
+LARGEST_VALUE = 128  # bytes of an OpenCL vector
 STACK_LIMIT = 4096  # bytes of private memory per work-item that may lie on the stack
 
 
@@ -27,7 +28,8 @@ class Scratch:
     barriers, else of lanes; of one lane, what does not live across barriers has a place of its own
     (lane_private). interleaved: pointers to variables that have pieces of all lanes together, with the sizes
     of these (private_layout.py); spread: the same of memory that lives across barriers, whose pieces are of
-    all items. Functions that lanes call have their private memory here, too: none is called twice at a time.
+    all items; dump: what lanes that take no part write in place of an interleaved variable. Functions that
+    lanes call have their private memory here, too: none is called twice at a time.
     slot_offset, spread_offset, private_offset: bytes per item before the array of a slot that is not uniform,
     of such a variable, or of private memory.
     """
@@ -75,6 +77,10 @@ class Scratch:
             if i in self.interleaved:
                 offset = self.lane_private[i] = align(offset, abi.MEMORY_ALIGN)
                 offset += width * size_of(i.type.element)
+        self.dump = 0
+        if self.interleaved:
+            self.dump = offset = align(offset, abi.MEMORY_ALIGN)
+            offset += width * LARGEST_VALUE
         for slot in plan.slots:
             if slot.uniform:
                 offset = align(offset, alignment_of(slot.type))

@@ -287,6 +287,35 @@ def anywhere(r: Reach, model: CpuModel) -> Cost:
     return cheapest(at_any_place(r, model.has_masks), r, model)[1](r, model)
 
 
+def updated(
+    type_: Type, width: int, model: CpuModel, is_private: bool, is_masked: bool, taken: int
+) -> Cost | None:
+    """Of what lanes load, change and store at places of their own, in scalar code for each lane: its address
+    is taken out of a vector, and so many other operands, integers by way of registers for scalars. None where
+    a load and a store of all lanes cost as little.
+
+    Gathers and scatters leave lanes alone that take no part. Scalar code writes elsewhere for these, which
+    takes cores with AVX-512 long, but where that is beside a private variable.
+    """
+    if model.has_masks and not is_private:
+        return None
+    load, store = (reach(type_, width, model, None, is_store, is_masked) for is_store in (False, True))
+    count, element = width * load.leaves, type_.element if type_.kind is Kind.VECTOR else type_
+    taken *= 1 if element.kind is Kind.FLOAT else 2
+    cost = Cost(latency=12).add(LOAD, count).add(STORE, count).add(SHUFFLE, (_OF_ADDRESS + taken) * count)
+    if 2 * 8 * load.size <= load.leaves * model.vector_bits:
+        for resource in (LOAD, STORE, SHUFFLE):
+            cost.slots[resource] *= model.narrow
+    cost.add(SCALAR, (1 + is_masked) * count)
+    apart = anywhere(load, model)
+    apart.slots = [a + b for a, b in zip(apart.slots, anywhere(store, model).slots, strict=True)]
+    if not (
+        is_masked or model.has_masks or load.is_row
+    ):  # addresses are the same, and LLVM takes them out once
+        apart.slots[SHUFFLE] -= _OF_ADDRESS * width
+    return cost if price(cost, model) < price(apart, model) else None
+
+
 def asked(r: Reach, model: CpuModel, is_uniform: bool) -> Cost:
     """A question when the kernel runs, and two versions: the good one where lanes turn out to be neighbours,
     or alike, as they mostly do."""

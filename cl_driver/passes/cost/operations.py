@@ -11,6 +11,7 @@ from collections.abc import Callable
 from ...spirv.enums import Op, StorageClass
 from ...spirv.enums import OpenCLStd as Std
 from ...spirv.module import Constant, Function, Instruction, Kind, Type, Value, Variable
+from ..analysis.updates import find_updates
 from ..ir.instructions import ADDRESS, ATOMICS, int_value, is_constant_int
 from ..ir.layout import size_of
 from ..ir.ops import PassOp
@@ -127,7 +128,21 @@ class Operations:
     ) -> None:
         self.model, self.shapes, self.width = model, shapes, width
         self._calls = calls  # cycles of a function
+        # Loads and stores that are updates (note_updates()): whether of private memory, and how many operands
+        # differ between lanes.
+        self._updates: dict[Instruction, tuple[bool, int]] = {}
         self._made: dict[tuple[object, ...], Cost] = {}
+
+    def note_updates(self, function: Function) -> None:
+        """From now on, loads and stores by which lanes change memory cost what both do together."""
+        if self.width == 1:
+            return
+        for block in function.blocks:
+            if any(i.op is Op.Store and self.is_varying(i.operands[0]) for i in block.instructions):
+                for update in find_updates(block.instructions, function):
+                    taken = update.taken(lambda o: self.shapes.strides.get(o, 0) != 0)
+                    is_private = update.store.operands[0].type.storage is StorageClass.Function
+                    self._updates[update.load] = self._updates[update.store] = is_private, taken
 
     def is_varying(self, value: Value) -> bool:
         """Whether lanes of a value are told apart by more than a step."""
@@ -343,7 +358,7 @@ class Operations:
     def usual_access(self, i: Instruction, kind: str, lane_stride: int | None) -> Cost:
         """Of an access to memory of which no more is known. Accesses that are alike have the same."""
         is_masked = i.mask is not None and not _is_entry(i.mask)
-        key = i.op, id(accessed_type(i)), is_write(i), kind, lane_stride, is_masked
+        key = i.op, id(accessed_type(i)), is_write(i), kind, lane_stride, is_masked, self._updates.get(i)
         found = self._made.get(key)
         if found is None:
             found = self._made[key] = self.access(i, kind, lane_stride, _MIXED).finish()
@@ -381,6 +396,13 @@ class Operations:
             return access_costs.pieces(reach, model)
         if kind == CONTIGUOUS:
             return access_costs.contiguous(reach, model)
+        if kind == SCATTERED and i in self._updates:
+            is_private, taken = self._updates[i]
+            type_ = accessed_type(i)
+            cost = access_costs.updated(type_, self.width, model, is_private, reach.is_masked, taken)
+            if cost is not None:
+                cost.slots = [slots / 2 for slots in cost.slots]
+                return cost
         return self._way(reach, kind)[1](reach, model)
 
     def is_lane_by_lane(self, i: Instruction, kind: str, lane_stride: int | None) -> bool:
