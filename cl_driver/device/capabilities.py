@@ -397,6 +397,13 @@ CAPABILITIES = (
         extensions={"cl_khr_priority_hints": (1, 0, 0), "cl_khr_throttle_hints": (1, 0, 0)},
     ),
     Capability("immutable_memory_objects", extensions={"cl_ext_immutable_memory_objects": (1, 0, 0)}),
+    Capability(
+        "extended_async_copies",
+        extensions={
+            "cl_khr_async_work_group_copy_fence": (1, 0, 0),
+            "cl_khr_extended_async_copies": (1, 0, 0),
+        },
+    ),
     Capability("terminate_context", extensions={"cl_khr_terminate_context": (1, 0, 0)}),
     Capability("initialize_memory", extensions={"cl_khr_initialize_memory": (1, 0, 0)}),
     Capability(

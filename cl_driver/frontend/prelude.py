@@ -4,7 +4,8 @@ clang declares all other built-in functions when a program looks for their names
 enable them); those that its back end gets wrong have bodies in corrections.py. Here are only
 
 - cl_intel_bfloat16_conversions,
-- the functions of cl_khr_work_group_uniform_arithmetic,
+- the functions of cl_khr_work_group_uniform_arithmetic, cl_khr_extended_async_copies and
+  cl_khr_async_work_group_copy_fence,
 - atomic_init of half, and of the other types, which a declaration of it hides,
 - for programs that miss them, the functions of intel_functions.py.
 
@@ -64,6 +65,7 @@ def text(
         if "cl_intel_bfloat16_conversions" in has:
             lines += _bfloat16_conversions()
         lines += _uniform_arithmetic("cl_khr_fp16" in has, "cl_khr_fp64" in has)
+        lines += _group_copies(has)
         if has >= _HALF_ATOMICS:
             lines += _atomic_init("cl_khr_fp64" in has)
     if with_intel:
@@ -107,6 +109,21 @@ def _uniform_arithmetic(has_half: bool, has_double: bool) -> list[str]:
     ]
     names += [("int", f"{scan}_logical_{op}") for scan in _SCANS for op in _BITWISE]
     return [_declare(t, f"work_group_{name}", t, attribute="convergent") for t, name in names]
+
+
+def _group_copies(has: set[str]) -> list[str]:
+    lines = []
+    if "cl_khr_async_work_group_copy_fence" in has:
+        parameter = "cl_mem_fence_flags"
+        lines.append(_declare("void", "async_work_group_copy_fence", parameter, attribute="convergent"))
+    if "cl_khr_extended_async_copies" in has:
+        for name, sizes in (("2D2D", 5), ("3D3D", 8)):
+            for to, from_ in (("__local", "__global"), ("__global", "__local")):
+                places = f"{to} void *", "size_t", f"const {from_} void *", "size_t"
+                rest = *("size_t",) * sizes, "event_t"
+                name_ = f"async_work_group_copy_{name}"
+                lines.append(_declare("event_t", name_, *places, *rest, attribute="convergent"))
+    return lines
 
 
 def _atomic_init(has_double: bool) -> list[str]:

@@ -272,6 +272,7 @@ ELSEWHERE = {
     "semaphore": "core/test_semaphores.py",
     "external_memory": "core/test_external_memory.py",
     "immutable_memory_objects": "extensions/test_immutable_memory.py",
+    "extended_async_copies": "extensions/test_group_copies.py",
     "terminate_context": "extensions/test_terminate_context.py",
     "initialize_memory": "extensions/test_initialize_memory.py",
     "queue_hints": "extensions/test_queue_hints.py",
