@@ -141,6 +141,11 @@ CAPABILITIES = (
     Capability(
         "3d_image_writes", extensions=("cl_khr_3d_image_writes",), features=("__opencl_c_3d_image_writes",)
     ),
+    Capability(
+        "image_unorm_int_2_101010",
+        extensions={"cl_ext_image_unorm_int_2_101010": (1, 0, 0)},
+        features=("__opencl_c_ext_image_unorm_int_2_101010",),
+    ),
     Capability("pipes", features=("__opencl_c_pipes",), spirv=("Pipes", "PipeStorage")),
     Capability("depth_images", extensions=("cl_khr_depth_images",)),
     Capability(

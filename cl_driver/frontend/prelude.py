@@ -4,6 +4,7 @@ clang declares all other built-in functions when a program looks for their names
 enable them); those that its back end gets wrong have bodies in corrections.py. Here are only
 
 - cl_intel_bfloat16_conversions,
+- what get_image_channel_data_type returns for formats that clang 20 and 21 do not know,
 - the functions of cl_khr_work_group_uniform_arithmetic, cl_khr_extended_async_copies and
   cl_khr_async_work_group_copy_fence,
 - atomic_init of half, and of the other types, which a declaration of it hides,
@@ -37,6 +38,11 @@ _HALF_ATOMICS = {
     "cl_khr_int64_extended_atomics",
 }
 
+# Data types of images, by the extensions that they are of.
+_DATA_TYPES = {
+    "cl_ext_image_unorm_int_2_101010": {"UNORM_INT_2_101010_EXT": 0x10E5},
+}
+
 _SIZES = ("", "2", "3", "4", "8", "16")
 _SCANS = ("reduce", "scan_inclusive", "scan_exclusive")
 _BITWISE = ("and", "or", "xor")
@@ -66,6 +72,9 @@ def text(
             lines += _bfloat16_conversions()
         lines += _uniform_arithmetic("cl_khr_fp16" in has, "cl_khr_fp64" in has)
         lines += _group_copies(has)
+        for extension in sorted(has & _DATA_TYPES.keys()):
+            for name, value in _DATA_TYPES[extension].items():
+                lines += [f"#ifndef CLK_{name}", f"#define CLK_{name} {value:#x}", "#endif"]
         if has >= _HALF_ATOMICS:
             lines += _atomic_init("cl_khr_fp64" in has)
     if with_intel:

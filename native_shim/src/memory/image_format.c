@@ -18,6 +18,7 @@ static const struct cld_data_type data_types[] = {
     {CL_UNORM_SHORT_555, 2, CLD_UNORM, {5, 5, 5, 0}},
     {CL_UNORM_INT_101010, 4, CLD_UNORM, {10, 10, 10, 0}},
     {CL_UNORM_INT_101010_2, 4, CLD_UNORM, {10, 10, 10, 2}},
+    {CLD_UNORM_INT_2_101010, 4, CLD_UNORM, {2, 10, 10, 10}},
 };
 enum { DATA_TYPES = sizeof data_types / sizeof *data_types };
 
@@ -50,7 +51,7 @@ static const struct cld_channel_order channel_orders[] = {
     {CL_LUMINANCE, 1, {0}, false, REALS},
     {CL_INTENSITY, 1, {0}, false, REALS},
     {CL_ARGB, 4, {3, 0, 1, 2}, false, REALS | INTEGERS},
-    {CL_ABGR, 4, {3, 2, 1, 0}, false, REALS | INTEGERS},
+    {CL_ABGR, 4, {3, 2, 1, 0}, false, REALS | INTEGERS | BIT(CLD_UNORM_INT_2_101010)},
     {CL_RGB, 3, {0, 1, 2}, false, PACKED},
 };
 enum { CHANNEL_ORDERS = sizeof channel_orders / sizeof *channel_orders };
@@ -72,7 +73,8 @@ const struct cld_channel_order *cld_channel_order(cl_channel_order order) {
 bool cld_image_format_is_valid(const cl_image_format *format) {
     cl_channel_order order = format->image_channel_order;
     cl_channel_type type = format->image_channel_data_type;
-    if (order < CL_R || order > CL_ABGR || type < CL_SNORM_INT8 || type > CL_UNORM_INT_101010_2)
+    if (order < CL_R || order > CL_ABGR || type < CL_SNORM_INT8 ||
+        (type > CL_UNORM_INT_101010_2 && !cld_data_type(type)))
         return false;
     switch (type) {
     /* "The channel order must be CL_RGB or CL_RGBx." */
@@ -83,6 +85,9 @@ bool cld_image_format_is_valid(const cl_image_format *format) {
     /* "The channel order must be CL_RGBA." */
     case CL_UNORM_INT_101010_2:
         return order == CL_RGBA;
+    /* "The channel order must be CL_ABGR." */
+    case CLD_UNORM_INT_2_101010:
+        return order == CL_ABGR;
     }
     /* "This format can only be used if the image channel data type is CL_UNORM_INT24 or CL_FLOAT." */
     if (order == CL_DEPTH_STENCIL)

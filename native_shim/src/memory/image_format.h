@@ -6,6 +6,9 @@
 
 enum { CLD_LARGEST_PIXEL = 16 };
 
+/* What headers of 2023 lack. */
+enum { CLD_UNORM_INT_2_101010 = 0x10E5 };
+
 enum cld_data_kind { CLD_UNORM, CLD_SNORM, CLD_SIGNED, CLD_UNSIGNED, CLD_HALF, CLD_FLOAT };
 
 struct cld_data_type {

@@ -80,11 +80,12 @@ static void put_channel(const struct cld_data_type *type, bool encoded, const vo
     memcpy(to, &word, type->size); /* the low bytes: little-endian, as CL_DEVICE_ENDIAN_LITTLE says */
 }
 
-static uint32_t pack(const struct cld_data_type *type, const float *color) {
+static uint32_t pack(const struct cld_data_type *type, const struct cld_channel_order *order,
+                     const float *color) {
     uint32_t word = 0;
     for (int i = 0; i < 4; i++)
         if (type->bits[i])
-            word = word << type->bits[i] | unorm(color[i], (1u << type->bits[i]) - 1);
+            word = word << type->bits[i] | unorm(color[order->component[i]], (1u << type->bits[i]) - 1);
     return word;
 }
 
@@ -95,7 +96,7 @@ void cld_pixel_pack(const cl_image_format *format, const void *color, uint8_t pi
     if (type->bits[0]) {
         float components[4];
         memcpy(components, color, sizeof components);
-        uint32_t word = pack(type, components);
+        uint32_t word = pack(type, order, components);
         memcpy(pixel, &word, type->size);
     } else {
         for (int i = 0; i < order->channels; i++) {

@@ -29,12 +29,15 @@ _COMPONENTS = {
 _EVERY = ("CL_R", "CL_RG", "CL_RGBA", "CL_A", "CL_RA", "CL_BGRA", "CL_ARGB", "CL_ABGR")
 _REAL = ("CL_UNORM_INT8", "CL_UNORM_INT16", "CL_SNORM_INT8", "CL_SNORM_INT16", "CL_HALF_FLOAT", "CL_FLOAT")
 _INTEGER = tuple(f"CL_{sign}_INT{bits}" for sign in ("SIGNED", "UNSIGNED") for bits in (8, 16, 32))
-_PACKED = {  # bits of R, G, B, A from the most significant used one down
+_PACKED = {  # bits of the components, in their order, from the most significant used one down
     "CL_UNORM_SHORT_565": (5, 6, 5),
     "CL_UNORM_SHORT_555": (5, 5, 5),
     "CL_UNORM_INT_101010": (10, 10, 10),
     "CL_UNORM_INT_101010_2": (10, 10, 10, 2),
+    "CL_UNORM_INT_2_101010_EXT": (2, 10, 10, 10),
 }
+# What headers of 2023 lack.
+_NEW = {"CL_UNORM_INT_2_101010_EXT": 0x10E5}
 _NUMPY = {"8": (np.int8, np.uint8), "16": (np.int16, np.uint16), "32": (np.int32, np.uint32)}
 
 
@@ -54,7 +57,7 @@ class Format:
 
     @property
     def words(self) -> tuple[int, int]:
-        return getattr(cl, self.order), getattr(cl, self.type)
+        return getattr(cl, self.order), _NEW.get(self.type) or getattr(cl, self.type)
 
     @property
     def c(self):
@@ -82,7 +85,7 @@ class Format:
         color = dict(zip("RGBA", self.color(values), strict=True))
         if self.type in _PACKED:
             word = 0
-            for name, bits in zip("RGBA", _PACKED[self.type], strict=False):
+            for name, bits in zip(self.components, _PACKED[self.type], strict=True):
                 word = word << bits | int(_normalized(color[name], 0, 2**bits - 1))
             return word.to_bytes(self.size, "little")
         return b"".join(self._component(name, color[name]) for name in self.components)
@@ -117,7 +120,7 @@ def formats(type_: str) -> list[Format]:
     pairs += [(order, data) for order in ("CL_LUMINANCE", "CL_INTENSITY") for data in _REAL]
     pairs += [("CL_RGB", data) for data in list(_PACKED)[:3]]
     pairs += [(order, "CL_UNORM_INT8") for order in ("CL_sRGBA", "CL_sBGRA")]
-    pairs.append(("CL_RGBA", "CL_UNORM_INT_101010_2"))
+    pairs += [("CL_RGBA", "CL_UNORM_INT_101010_2"), ("CL_ABGR", "CL_UNORM_INT_2_101010_EXT")]
     if type_ in ("2D", "2D array"):
         pairs += [("CL_DEPTH", "CL_UNORM_INT16"), ("CL_DEPTH", "CL_FLOAT")]
     return [Format(*pair) for pair in pairs]

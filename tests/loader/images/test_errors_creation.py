@@ -45,6 +45,8 @@ def test_formats_that_are_not_valid(fails):
         (cl.CL_R, cl.CL_UNORM_SHORT_555),
         (cl.CL_BGRA, cl.CL_UNORM_INT_101010),
         (cl.CL_RGB, cl.CL_UNORM_INT_101010_2),
+        (cl.CL_RGBA, 0x10E5),  # CL_UNORM_INT_2_101010_EXT
+        (cl.CL_RGB, 0x10E5),
         (cl.CL_RGB, u8),  # 24 bits: no power of two
         (cl.CL_RGB, cl.CL_FLOAT),
         (cl.CL_sRGB, u8),

@@ -281,6 +281,7 @@ ELSEWHERE = {
     "read_write_images": "images/test_kernels.py",
     "3d_image_writes": "images/test_kernels.py",
     "pipes": "launches/test_pipes.py",
+    "image_unorm_int_2_101010": "images/test_kernels.py",
     "depth_images": "images/test_kernels.py",
     "mipmap_images": "images/test_kernels.py",
     "srgb_image_writes": "images/test_kernels.py",

@@ -95,6 +95,8 @@ FUNCTIONS = {
         write_imageui(o, (int4)(0), (uint4)(0));""",
     "cl_khr_depth_images": """f[0] = read_imagef(d, s, (float2)(0.5f)) + read_imagef(d, s, (int2)(0))
         + read_imagef(da, s, (float4)(0)); write_imagef(w, (int2)(0), 0.5f); z[1] = get_image_width(d);""",
+    "cl_ext_image_unorm_int_2_101010": """z[0] = CLK_UNORM_INT_2_101010_EXT == 0x10E5
+        && get_image_channel_data_type(i) == CLK_UNORM_INT_2_101010_EXT;""",
     "cl_khr_mipmap_image": """f[0] = read_imagef(i, s, (float2)(0.5f), 2.0f).x
         + read_imagef(d, s, (float2)(0), 2.0f);
         p[0] = read_imageui(i, s, (float2)(0.5f), (float2)(1), (float2)(2)).x;

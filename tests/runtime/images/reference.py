@@ -24,6 +24,7 @@ TYPES = dict(
         strict=True,
     )
 )
+TYPES["UNORM_INT_2_101010"] = 0x10E5
 # Where the channels of an order, as they lie in memory, are in a colour.
 PLACES = {
     "R": "r", "A": "a", "RG": "rg", "RA": "ra", "RGB": "rgb", "RGBA": "rgba", "BGRA": "bgra", "ARGB": "argb",
@@ -36,6 +37,7 @@ PACKED = {
     "UNORM_SHORT_555": (np.uint16, (5, 5, 5)),
     "UNORM_INT_101010": (np.uint32, (10, 10, 10)),
     "UNORM_INT_101010_2": (np.uint32, (10, 10, 10, 2)),
+    "UNORM_INT_2_101010": (np.uint32, (2, 10, 10, 10)),
 }
 NUMBERS = {
     "SNORM_INT8": np.int8, "SNORM_INT16": np.int16, "UNORM_INT8": np.uint8, "UNORM_INT16": np.uint16,
@@ -58,6 +60,7 @@ _SUPPORTED = {
     ("RGBx",): _EIGHT,
     ("RGB", "RGBx"): ("UNORM_SHORT_565", "UNORM_SHORT_555", "UNORM_INT_101010"),
     ("RGBA",): ("UNORM_INT_101010_2",),
+    ("ABGR",): ("UNORM_INT_2_101010",),
     ("sRGBA", "sBGRA", "sRGBx"): ("UNORM_INT8",),
     ("DEPTH",): ("UNORM_INT16", "FLOAT"),
 }

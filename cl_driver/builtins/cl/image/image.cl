@@ -46,6 +46,8 @@ PART float4 __cld_image_numbers_f32(uint4 w, uint type) {
         return number((int4)(w.x >> 20 & 1023, w.x >> 10 & 1023, w.x & 1023, 0));
     case UNORM_101010_2:
         return number((int4)(w.x >> 22, w.x >> 12 & 1023, w.x >> 2 & 1023, w.x & 3));
+    case UNORM_2_101010:
+        return number((int4)(w.x >> 30, w.x >> 20 & 1023, w.x >> 10 & 1023, w.x & 1023));
     case HALF_FLOAT:
         return (float4)(FOUR(HALF));
     case FLOAT:
@@ -76,6 +78,8 @@ PART float4 __cld_image_scaled_f32(float4 channels, uint type) {
         return channels * (1 / 1023.0f);
     case UNORM_101010_2:
         return channels * (float4)(1 / 1023.0f, 1 / 1023.0f, 1 / 1023.0f, 1 / 3.0f);
+    case UNORM_2_101010:
+        return channels * (float4)(1 / 3.0f, 1 / 1023.0f, 1 / 1023.0f, 1 / 1023.0f);
     default:
         return channels;
     }
@@ -233,6 +237,9 @@ PART uint4 __cld_image_bytes_f32(float4 c, uint type) {
     case UNORM_101010_2:
         n = quantized(c, 0.0f, (float4)(1023, 1023, 1023, 3));
         return (uint4)((uint)n.x << 22 | n.y << 12 | n.z << 2 | n.w, 0, 0, 0);
+    case UNORM_2_101010:
+        n = quantized(c, 0.0f, (float4)(3, 1023, 1023, 1023));
+        return (uint4)((uint)n.x << 30 | n.y << 20 | n.z << 10 | n.w, 0, 0, 0);
     case HALF_FLOAT:
         return shorts_of((int4)(half_bits(c.x), half_bits(c.y), half_bits(c.z), half_bits(c.w)));
     default:

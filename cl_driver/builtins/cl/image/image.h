@@ -59,7 +59,8 @@ enum {
     HALF_FLOAT,
     FLOAT,
     UNORM_24,
-    UNORM_101010_2
+    UNORM_101010_2,
+    UNORM_2_101010 = 0x10E5
 };
 
 /* A sampler: the bits of OpenCL C's literals, 64 for linear filtering between mipmap levels. */
