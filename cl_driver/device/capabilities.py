@@ -146,6 +146,11 @@ CAPABILITIES = (
         extensions={"cl_ext_image_unorm_int_2_101010": (1, 0, 0)},
         features=("__opencl_c_ext_image_unorm_int_2_101010",),
     ),
+    Capability(
+        "image_unsigned_10x6_12x4_14x2",
+        extensions={"cl_ext_image_unsigned_10x6_12x4_14x2": (1, 0, 0)},
+        features=("__opencl_c_ext_image_unsigned_10x6_12x4_14x2",),
+    ),
     Capability("pipes", features=("__opencl_c_pipes",), spirv=("Pipes", "PipeStorage")),
     Capability("depth_images", extensions=("cl_khr_depth_images",)),
     Capability(

@@ -41,6 +41,18 @@ _HALF_ATOMICS = {
 # Data types of images, by the extensions that they are of.
 _DATA_TYPES = {
     "cl_ext_image_unorm_int_2_101010": {"UNORM_INT_2_101010_EXT": 0x10E5},
+    # OpenCL C has two names for some, of which clang 22 knows one.
+    "cl_ext_image_unsigned_10x6_12x4_14x2": {
+        "UNORM_10X6_EXT": 0x10E1,
+        "UNORM_INT10X6_EXT": 0x10E1,
+        "UNSIGNED_INT10X6_EXT": 0x10E6,
+        "UNSIGNED_INT12X4_EXT": 0x10E7,
+        "UNSIGNED_INT14X2_EXT": 0x10E8,
+        "UNORM_12X4_EXT": 0x10E9,
+        "UNORM_INT12X4_EXT": 0x10E9,
+        "UNORM_14X2_EXT": 0x10EA,
+        "UNORM_INT14X2_EXT": 0x10EA,
+    },
 }
 
 _SIZES = ("", "2", "3", "4", "8", "16")

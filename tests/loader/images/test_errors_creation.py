@@ -40,13 +40,16 @@ def test_formats_that_are_not_valid(fails):
         (0x10AF, u8),
         (0x10C4, u8),
         (cl.CL_R, 0x10CF),
-        (cl.CL_R, 0x10E1),
         (cl.CL_RGBA, cl.CL_UNORM_SHORT_565),
         (cl.CL_R, cl.CL_UNORM_SHORT_555),
         (cl.CL_BGRA, cl.CL_UNORM_INT_101010),
         (cl.CL_RGB, cl.CL_UNORM_INT_101010_2),
         (cl.CL_RGBA, 0x10E5),  # CL_UNORM_INT_2_101010_EXT
         (cl.CL_RGB, 0x10E5),
+        (cl.CL_A, 0x10E1),  # CL_UNORM_INT10X6_EXT
+        (cl.CL_BGRA, 0x10E7),  # CL_UNSIGNED_INT12X4_EXT
+        (cl.CL_R, 0x10E2),
+        (cl.CL_R, 0x10EB),
         (cl.CL_RGB, u8),  # 24 bits: no power of two
         (cl.CL_RGB, cl.CL_FLOAT),
         (cl.CL_sRGB, u8),

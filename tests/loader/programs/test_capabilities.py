@@ -281,6 +281,7 @@ ELSEWHERE = {
     "read_write_images": "images/test_kernels.py",
     "3d_image_writes": "images/test_kernels.py",
     "pipes": "launches/test_pipes.py",
+    "image_unsigned_10x6_12x4_14x2": "images/test_kernels.py",
     "image_unorm_int_2_101010": "images/test_kernels.py",
     "depth_images": "images/test_kernels.py",
     "mipmap_images": "images/test_kernels.py",
