@@ -425,6 +425,13 @@ CAPABILITIES = (
     ),
     Capability("device_uuid", extensions=("cl_khr_device_uuid",)),
     Capability("image2d_from_buffer", extensions=("cl_khr_image2d_from_buffer",)),
+    Capability(
+        "image_from_buffer",
+        extensions={
+            "cl_ext_image_from_buffer": (1, 0, 0),
+            "cl_ext_image_requirements_info": (0, 5, 0),
+        },
+    ),
 )
 
 

@@ -287,6 +287,7 @@ ELSEWHERE = {
     "mipmap_images": "images/test_kernels.py",
     "srgb_image_writes": "images/test_kernels.py",
     "image2d_from_buffer": "images/test_creation.py",
+    "image_from_buffer": "images/test_from_buffer.py",
     "float_controls": "runtime/codegen/ops/test_extensions.py",
     "float_controls2": "runtime/codegen/ops/test_extensions.py",
     "non_semantic_info": "runtime/codegen/ops/test_extensions.py",

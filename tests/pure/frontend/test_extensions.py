@@ -114,7 +114,8 @@ FUNCTIONS = {
 
 # Nothing in OpenCL C belongs to them but a macro.
 WITHOUT_FUNCTIONS = {
-    "cl_ext_buffer_device_address", "cl_ext_cxx_for_opencl", "cl_ext_immutable_memory_objects",
+    "cl_ext_buffer_device_address", "cl_ext_cxx_for_opencl", "cl_ext_image_from_buffer",
+    "cl_ext_image_requirements_info", "cl_ext_immutable_memory_objects",
     "cl_intel_device_attribute_query", "cl_intel_devicelib_assert", "cl_intel_global_variable_access",
     "cl_intel_spirv_subgroups", "cl_intel_unified_shared_memory", "cl_khr_byte_addressable_store",
     "cl_khr_command_buffer", "cl_khr_command_buffer_multi_device",
