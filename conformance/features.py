@@ -1,7 +1,7 @@
 """Writes features.md, what the device has and which test shows it: python -m conformance.features
 
 What it has comes from the driver's own tables; where the tests are, and why something is absent, from
-features.toml.
+tests/features.toml.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from cl_driver.device.limits import Limits
 
 HERE = Path(__file__).parent
 PAGE = HERE / "features.md"
-TABLE = tomllib.loads((HERE / "features.toml").read_text())
-# Whose kernels are in that test's own table have no row in features.toml.
+TABLE = tomllib.loads((HERE.parent / "tests" / "features.toml").read_text())
+# Whose kernels are in that test's own table have no row in tests/features.toml.
 EACH = "loader/programs/test_capabilities.py"
 QUERIES_TEST = "loader/errors/test_device.py"
 _FEW = 4  # words of a text; those that have more are lists, which are elsewhere on the page
@@ -75,7 +75,7 @@ def page(device: Device) -> str:
     sections = [
         "# What the device has",
         "Each line names the test that shows it. Made by `make pages`; why something is absent is in "
-        "`features.toml`.",
+        "`tests/features.toml`.",
         "## Versions",
         _versions(),
         "## Extensions",

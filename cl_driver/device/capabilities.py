@@ -141,6 +141,16 @@ CAPABILITIES = (
     Capability(
         "3d_image_writes", extensions=("cl_khr_3d_image_writes",), features=("__opencl_c_3d_image_writes",)
     ),
+    Capability(
+        "image_unorm_int_2_101010",
+        extensions={"cl_ext_image_unorm_int_2_101010": (1, 0, 0)},
+        features=("__opencl_c_ext_image_unorm_int_2_101010",),
+    ),
+    Capability(
+        "image_unsigned_10x6_12x4_14x2",
+        extensions={"cl_ext_image_unsigned_10x6_12x4_14x2": (1, 0, 0)},
+        features=("__opencl_c_ext_image_unsigned_10x6_12x4_14x2",),
+    ),
     Capability("pipes", features=("__opencl_c_pipes",), spirv=("Pipes", "PipeStorage")),
     Capability("depth_images", extensions=("cl_khr_depth_images",)),
     Capability(
@@ -398,6 +408,13 @@ CAPABILITIES = (
         extensions={"cl_khr_priority_hints": (1, 0, 0), "cl_khr_throttle_hints": (1, 0, 0)},
     ),
     Capability("immutable_memory_objects", extensions={"cl_ext_immutable_memory_objects": (1, 0, 0)}),
+    Capability(
+        "extended_async_copies",
+        extensions={
+            "cl_khr_async_work_group_copy_fence": (1, 0, 0),
+            "cl_khr_extended_async_copies": (1, 0, 0),
+        },
+    ),
     Capability("terminate_context", extensions={"cl_khr_terminate_context": (1, 0, 0)}),
     Capability("initialize_memory", extensions={"cl_khr_initialize_memory": (1, 0, 0)}),
     Capability(
@@ -409,6 +426,13 @@ CAPABILITIES = (
     ),
     Capability("device_uuid", extensions=("cl_khr_device_uuid",)),
     Capability("image2d_from_buffer", extensions=("cl_khr_image2d_from_buffer",)),
+    Capability(
+        "image_from_buffer",
+        extensions={
+            "cl_ext_image_from_buffer": (1, 0, 0),
+            "cl_ext_image_requirements_info": (0, 5, 0),
+        },
+    ),
 )
 
 

@@ -23,6 +23,11 @@ bool cld_memory_has_contents(cl_mem_flags flags, bool is_external, const struct 
 /* Whether the flags do not widen what the parent allows. */
 bool cld_memory_allowed_by_parent(cl_mem_flags flags, cl_mem_flags parent);
 
+/* Whether an image may have that type and those dimensions, and how many bytes of a buffer it takes, of a
+ * supported format. CL_INVALID_IMAGE_DESCRIPTOR. */
+cl_int cld_image_check_described(const cl_image_desc *desc);
+cl_int cld_image_size_in_buffer(const cl_image_format *format, const cl_image_desc *desc, size_t *size);
+
 /* A handle without storage, of type CL_MEM_OBJECT_BUFFER; NULL: out of memory. */
 struct cld_mem *cld_memory_new(struct cld_context *context, cl_mem_flags flags, size_t size);
 

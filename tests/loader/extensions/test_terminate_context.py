@@ -187,6 +187,10 @@ def test_what_is_not(opencl, ending, terminate):
     assert memory and terminate(where) == 0
     count = ctypes.c_uint32()
     opencl.ok("clGetSupportedImageFormats", where, 0, cl.CL_MEM_OBJECT_IMAGE2D, 0, None, count)
+    alignment = ctypes.c_size_t()
+    requirement = opencl.checked("clGetImageRequirementsInfoEXT", "ppbppuzpp")
+    wanted = (cl.CL_IMAGE_REQUIREMENTS_ROW_PITCH_ALIGNMENT_EXT, 8, ctypes.byref(alignment), None)
+    assert requirement(where, None, 0, RGBA8.c, None, *wanted) == 0 and alignment.value == 4
     assert count.value and opencl.integer("clGetContextInfo", where, cl.CL_CONTEXT_NUM_DEVICES) == 1
     for kind, handle in (
         ("Context", where),
