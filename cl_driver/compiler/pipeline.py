@@ -336,7 +336,7 @@ def entry(program: Prepared, name: str) -> codegen.KernelCode:
     options = replace(program.lanes(name), apart=_MAY_BE_APART)
     if options.sub_groups:
         flat = lower(program, name, narrow(program, name))
-        if flat.width == 1:
+        if flat.width == 1 or flat.takes_turns:
             return flat
     code = lower(program, name, options, is_entry=True)
     required = program.reflections[name].required_local_size

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import product
-from typing import Any
+from typing import Any, TypeAlias
 
 from ..passes.ir.instructions import ACROSS_LANES, is_by_value
 from ..passes.ir.layout import size_of
@@ -14,14 +14,17 @@ from ..passes.ir.ops import REGION_END, PassBuiltIn, PassOp
 from ..passes.ir.plan import KernelPlan, Region, Slot
 from ..passes.ir.shapes import ShapeInfo
 from ..passes.ir.subgroup_operations import uses_subgroups
-from ..spirv.enums import BuiltIn, Op, StorageClass
+from ..spirv.enums import BuiltIn, Op, Scope, StorageClass
 from ..spirv.module import Argument, Function, Instruction, Kind, Module, Type, Undef
 from ..spirv.reflect import called
 from . import numbers as n
 from .collectives import combine_collective
-from .machine import Item, Machine, _Three, builtin_values, local_index
+from .machine import TURN, Item, Machine, _Three, builtin_values, local_index
 from .memory import Datum, InterpreterError, zero
 from .subgroups import Builtins, across_lanes, active_items, answer_subgroup
+
+# Runs a vector of work-items; yields where others may go on, and returns the regions that it goes on to.
+Vector: TypeAlias = Generator[None, None, set[int]]
 
 
 @dataclass(frozen=True)
@@ -189,6 +192,7 @@ class _DirectGroup:
         self.sub_group_size = sub_group_size
 
     def run(self, machine: Machine, items: list[Item], arguments: list[Datum], size: _Three) -> None:
+        machine.takes_turns = True
         waiting = [machine.call(self.function, self.own(machine, arguments), item) for item in items]
         answers: list[Datum] = [None] * len(items)
         requests: list[Any] = [None] * len(items)
@@ -208,6 +212,9 @@ class _DirectGroup:
                 asked = [(items[k].builtins, requests[k][1]) for k in moving]
                 for k, answer in zip(moving, answer_subgroup(machine, instruction, asked), strict=True):
                     answers[k] = answer
+            # Who takes turns asks for nothing.
+            moving += [k for k in going if requests[k] is TURN]
+            if moving:
                 continue
             moving = going
             if len({requests[k][0] for k in going}) != 1:
@@ -324,11 +331,10 @@ class _PlanGroup:
             context.begin_region()
             if region.once:
                 once = Item(items[0].builtins, 0, True, context)
-                (index,) = self.lanes(machine, region, [once], arguments)
+                (index,) = self.in_turns([self.lanes(machine, region, [once], arguments)])
                 continue
-            exits = set()
-            for vector in self.vectors(items, size):
-                exits.update(self.lanes(machine, region, vector, arguments))
+            vectors = [self.lanes(machine, region, v, arguments) for v in self.vectors(items, size)]
+            exits = self.in_turns(vectors)
             exits.discard(REGION_END)  # work-items that have returned have no say
             if len(exits) > 1:
                 raise InterpreterError(f"work-items leave region {index} to different regions {exits}")
@@ -389,8 +395,24 @@ class _PlanGroup:
         row: int = builtins[BuiltIn.WorkgroupSize][0]
         return items // max(1, row)
 
-    def lanes(self, machine: Machine, region: Region, vector: list[Item], arguments: list[Datum]) -> set[int]:
-        """Runs one vector in lockstep where the lanes ask about one another; returns where they exit to."""
+    def in_turns(self, vectors: list[Vector]) -> set[int]:
+        """Runs vectors to their ends, one after the other where they need not wait for one another. Gives
+        where they exit to."""
+        exits: set[int] = set()
+        while vectors:
+            waiting = []
+            for vector in vectors:
+                try:
+                    next(vector)
+                    waiting.append(vector)
+                except StopIteration as stop:
+                    exits |= stop.value
+            vectors = waiting
+        return exits
+
+    def lanes(self, machine: Machine, region: Region, vector: list[Item], arguments: list[Datum]) -> Vector:
+        """Runs one vector in lockstep where the lanes ask about one another, up to where others may go on;
+        returns where they exit to."""
         machine.shapes = region.shapes if self.plan.options.width > 1 and not region.once else None
         if self.check_shapes:
             for item in vector:
@@ -410,7 +432,10 @@ class _PlanGroup:
                 return {e for e, item in zip(exits, vector, strict=True) if item.exists}
             if exits or len({r[0] for r in requests}) != 1:
                 raise InterpreterError("the lanes of a vector are not in lockstep")
-            if requests[0][0].op in ACROSS_LANES:
+            if requests[0] is TURN:
+                yield
+                answers = [None] * len(vector)
+            elif requests[0][0].op in ACROSS_LANES:
                 answers = across_lanes(requests[0][0], [r[1] for r in requests])
             else:
                 answers = [self.answer(requests[0][0], [r[1][0] for r in requests])] * len(vector)
@@ -421,6 +446,8 @@ class _PlanGroup:
             return any(values)
         if instruction.op is PassOp.FirstItem:
             return values[0]
+        if instruction.op is Op.ControlBarrier and values[0] == Scope.Subgroup:
+            return None  # they have met
         if instruction.mask is None:
             raise InterpreterError(f"{instruction.op.name} inside of a region")
         results = [v for v in values if v is not None]

@@ -100,8 +100,10 @@ def _bits(ballot: Iterable[int]) -> int:
 
 def active_items(items: Sequence[Item], requests: Sequence[Request | None], size: int) -> list[int]:
     """The work-items of one sub-group that execute their operation together next: those that are at the
-    earliest position. Empty if no work-item waits for its sub-group."""
+    earliest position. Empty if no work-item waits for its sub-group, or some are still to come."""
     for start in range(0, len(items), size):
+        if any(r is not None and r[0].op is PassOp.Yield for r in requests[start : start + size]):
+            continue
         waiting = [k for k in range(start, min(start + size, len(items))) if _is_subgroups(requests[k])]
         if waiting:
             positions = {k: [frame.position() for frame in items[k].frames] for k in waiting}

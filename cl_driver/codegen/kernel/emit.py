@@ -40,6 +40,7 @@ class KernelCode:
     width: int
     uses_printf: bool
     uses_pipes: bool
+    takes_turns: bool  # see KernelPlan
     assumes_small_ids: bool  # holds only where every global id and size fits 29 bits
     tile: tuple[int, int]  # work-items of a row, and rows, that are taken at a time
     has_free_groups: bool  # see KernelPlan
@@ -130,6 +131,7 @@ def emit(
         width=width,
         uses_printf=plan.uses_printf,
         uses_pipes=plan.uses_pipes,
+        takes_turns=plan.takes_turns,
         assumes_small_ids=plan.assumes_small_ids,
         tile=emitter.tile,
         has_free_groups=plan.has_free_groups,

@@ -14,6 +14,7 @@ from .program_globals import variable_alignment
 
 ITEMS_ROUNDING = 64  # slots have room for a multiple of so many work-items
 STACK_LIMIT = 4096  # bytes of private memory per work-item that may lie on the stack
+SUB_GROUP_STACK = 64 << 10  # bytes for what a sub-group with a stack of its own calls and keeps
 
 
 class Scratch:
@@ -21,6 +22,9 @@ class Scratch:
 
     [private variables of the lanes][uniform slots] fixed size
     [slot 0, all items][slot 1, all items]...[private variables of all items] each of items rounded up
+
+    If sub-groups take turns, each has what is private to its lanes at the lower end of its stack, stack_size
+    bytes in all; these come first of what grows with the items.
 
     private: OpVariable or PrivateVariable: its offset in a block of private memory. private_stride: from the
     block of one lane or item to that of the next. Blocks are of items if some private variable lives across
@@ -75,6 +79,11 @@ class Scratch:
             if i in self.interleaved:
                 offset = self.lane_private[i] = align(offset, abi.MEMORY_ALIGN)
                 offset += width * size_of(i.type.element)
+        self.stack_size = 0
+        if plan.takes_turns:
+            # A multiple of the width, so that there is a whole number of bytes for each item.
+            self.stack_size = align(offset + SUB_GROUP_STACK, abi.MEMORY_ALIGN * width)
+            offset = 0
         for slot in plan.slots:
             if slot.uniform:
                 offset = align(offset, alignment_of(slot.type))
@@ -88,7 +97,7 @@ class Scratch:
         kept += [(piece, variable.size, variable) for variable, piece in self.spread_size.items()]
         if self.private_per_item:
             kept.append((largest, self.private_stride, None))
-        per_item = 0
+        per_item = self.stack_size // width
         for alignment, bytes_, slot_ in sorted(kept, key=lambda entry: -entry[0]):
             if slot_ is None:
                 self.private_offset = per_item

@@ -13,7 +13,7 @@ same: clang moves what follows on success out of the loop.
 
 from __future__ import annotations
 
-from ...spirv.enums import Op
+from ...spirv.enums import Op, StorageClass
 from ...spirv.module import Constant, Function, Instruction, Operand, Value
 from ..ir.dominance import Loop, LoopNest, dominators
 from ..ir.instructions import ADDRESS, ATOMICS, GROUP_OPERATIONS, predecessors
@@ -23,6 +23,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+_OWN = frozenset((StorageClass.Function, StorageClass.Private, StorageClass.Input))  # a work-item's
 _CASTS = frozenset((Op.Bitcast, Op.CopyObject, Op.GenericCastToPtr, Op.PtrCastToGeneric))
 
 
@@ -50,6 +51,16 @@ def waits_for_locks(function: Function) -> bool:
     return False
 
 
+def waiting_loops(function: Function) -> list[Loop]:
+    """The loops that may go on until others change memory that work-items share.
+
+    The function, calls expanded, must be reducible.
+    """
+    before = predecessors(function)
+    nest = LoopNest(function, dominators(function, before), before)
+    return [loop for loop in nest.loops if _asked(loop)]
+
+
 def _and_parents(loop: Loop) -> set[Loop | None]:
     found: set[Loop | None] = {None}
     parent = loop.parent
@@ -73,7 +84,8 @@ def _asked(loop: Loop) -> set[Any]:
             continue
         seen.add(value)
         if value.op in ATOMICS or (value.op is Op.Load and value.memory and value.memory.volatile):
-            found.add(address_key(value.operands[0]))
+            if value.operands[0].type.storage not in _OWN:
+                found.add(address_key(value.operands[0]))
         elif _pipe_function(value):
             found.add(address_key(value.operands[1]))
         elif value.op in GROUP_OPERATIONS:
