@@ -155,8 +155,12 @@ CAPABILITIES = (
         features=("__opencl_c_work_group_collective_functions",),
         spirv=("Groups",),
     ),
-    # Without cl_khr_subgroups, which promises that the sub-groups of a group make progress independently.
-    Capability("subgroups", features=("__opencl_c_subgroups",), spirv=("SubgroupDispatch",)),
+    Capability(
+        "subgroups",
+        extensions=("cl_khr_subgroups",),
+        features=("__opencl_c_subgroups",),
+        spirv=("SubgroupDispatch",),
+    ),
     Capability("subgroup_extended_types", extensions=("cl_khr_subgroup_extended_types",)),
     Capability(
         "subgroup_non_uniform_vote",

@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "abi/kernel_abi.h"
+#include "loader/sub_groups.h"
 
 #if defined(__x86_64__)
 #define HOST_ARCH cld_arch_x86_64
@@ -39,12 +39,6 @@ struct cld_code {
 int32_t cld_printf(void *printf_buffer, const char *format, const uint8_t *args, uint32_t args_size);
 int32_t cld_assert_fail(void *printf_buffer, const char *expression, const uint8_t *args, uint32_t args_size);
 void cld_yield(void);
-void cld_sub_groups_run(cld_sub_group_fn run, const struct cld_sub_groups_layout *layout,
-                        const struct cld_launch *launch, const uint8_t *args, struct cld_thread *thread,
-                        uint64_t first, uint64_t last);
-void cld_sub_group_yield(struct cld_sub_group *self);
-int32_t cld_sub_group_join(struct cld_sub_group *self, int32_t next);
-void cld_sub_group_meet(struct cld_sub_group *self, uint32_t barrier);
 
 void *cld_code_resolve(const char *name) {
 #define CLD_CODE_SYMBOL(function)                                                                            \

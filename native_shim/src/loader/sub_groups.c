@@ -4,11 +4,12 @@
  * Nothing else of a group runs at the same time, so all that they share is plain memory. A sub-group's stack
  * holds, from its lower end, the private memory of its lanes (cl_driver/codegen/layout/scratch.py), what it
  * calls, and struct cld_sub_group. */
+#include "loader/sub_groups.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
 
-#include "abi/kernel_abi.h"
 #include "base/thread.h"
 
 enum { GOES_ON = 0, AT_JOIN, AT_NAMED_BARRIER /* and more: the barrier */ };
@@ -207,13 +208,6 @@ static void run_group(struct group *group) {
             cld_yield();
     }
 }
-
-void cld_sub_groups_run(cld_sub_group_fn run, const struct cld_sub_groups_layout *layout,
-                        const struct cld_launch *launch, const uint8_t *args, struct cld_thread *thread,
-                        uint64_t first, uint64_t last);
-void cld_sub_group_yield(struct cld_sub_group *self);
-int32_t cld_sub_group_join(struct cld_sub_group *self, int32_t next);
-void cld_sub_group_meet(struct cld_sub_group *self, uint32_t barrier);
 
 void cld_sub_groups_run(cld_sub_group_fn run, const struct cld_sub_groups_layout *layout,
                         const struct cld_launch *launch, const uint8_t *args, struct cld_thread *thread,

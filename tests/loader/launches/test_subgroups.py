@@ -1,6 +1,7 @@
 """Sub-groups through the loader: how launches are divided, queries, what a kernel may require."""
 
 import ctypes
+import math
 
 import pytest
 
@@ -115,6 +116,63 @@ def test_a_size_that_no_kernel_may_require(opencl):
     assert status == cl.CL_BUILD_PROGRAM_FAILURE
     assert "12" in opencl.build_log(program)
     opencl.ok("clReleaseProgram", program)
+    opencl.ok("clReleaseContext", context)
+
+
+# The last sub-group of a group goes first, and each waits for the one behind it.
+WAITING = """
+kernel void k(global int *out, int rounds) {
+    local atomic_int turn;
+    int n = get_num_sub_groups(), place = n - 1 - get_sub_group_id();
+    bool first = get_sub_group_local_id() == 0;
+    if (get_local_linear_id() == 0) atomic_init(&turn, 0);
+    work_group_barrier(CLK_LOCAL_MEM_FENCE);
+    for (int round = 0; round < rounds; round++) {
+        if (first) while (atomic_load(&turn) != round * n + place) ;
+        sub_group_barrier(CLK_LOCAL_MEM_FENCE);
+        if (first) atomic_fetch_add(&turn, 1);
+    }
+    work_group_barrier(CLK_LOCAL_MEM_FENCE);
+    out[get_global_linear_id()] = atomic_load(&turn) * 100 + n;
+}
+"""
+
+
+@pytest.mark.parametrize("size", ["", *limits.SUB_GROUP_SIZES])
+def test_sub_groups_that_wait_for_one_another(opencl, size):
+    promise = opencl.integer(
+        "clGetDeviceInfo", opencl.device(), cl.CL_DEVICE_SUB_GROUP_INDEPENDENT_FORWARD_PROGRESS
+    )
+    assert promise == 1
+    assert (
+        "cl_khr_subgroups" in opencl.text("clGetDeviceInfo", opencl.device(), cl.CL_DEVICE_EXTENSIONS).split()
+    )
+    required = f"__attribute__((intel_reqd_sub_group_size({size}))) " if size else ""
+    context, lanes = opencl.context(), size or SUB_GROUP_SIZE
+    kernel = opencl.kernel(context, required + WAITING, options="-cl-std=CL3.0")
+    queue = opencl.make("clCreateCommandQueueWithProperties", context, opencl.device(), None)
+    buffer = opencl.make("clCreateBuffer", context, 0, 4 * 8192, None)
+    rounds = ctypes.c_int(3)
+    opencl.ok("clSetKernelArg", kernel, 0, 8, ctypes.c_uint64(buffer))
+    opencl.ok("clSetKernelArg", kernel, 1, 4, ctypes.byref(rounds))
+    for global_size, local in (
+        ([8192], [1024]),
+        ([1000], [200]),
+        ([70], [70]),
+        ([12, 40], [6, 10]),
+        ([5], [1]),
+    ):
+        items = math.prod(global_size)
+        ndrange = ("clEnqueueNDRangeKernel", queue, kernel, len(global_size), None, global_size, local)
+        opencl.ok(*ndrange, 0, None, None)
+        result = (ctypes.c_int32 * items)()
+        read = ("clEnqueueReadBuffer", queue, buffer, cl.CL_TRUE, 0, 4 * items, result)
+        opencl.ok(*read, 0, None, None)
+        count = -(-math.prod(local) // lanes)
+        assert set(result) == {3 * count * 100 + count}
+    opencl.ok("clReleaseKernel", kernel)
+    opencl.ok("clReleaseMemObject", buffer)
+    opencl.ok("clReleaseCommandQueue", queue)
     opencl.ok("clReleaseContext", context)
 
 

@@ -13,6 +13,7 @@ from cl_driver.interp.run import run_plan
 from cl_driver.passes.ir.ops import PassOp
 from cl_driver.passes.ir.plan import PlanOptions
 from cl_driver.passes.pipeline import plan
+from tests.runtime.emulation import IS_EMULATED
 from tests.runtime.kernel_harness import Program, builtin_library, compile_c
 
 HEAD = """
@@ -141,6 +142,8 @@ kernel void k(global int *out, global const int *in, global int *count) {
     out[get_global_id(0)] = sum;
 }
 """
+pytestmark = pytest.mark.skipif(IS_EMULATED, reason="stacks are the CPU's own")
+
 LAUNCHES = [(24, 24), (26, 10)]
 
 
