@@ -161,6 +161,9 @@ CAPABILITIES = (
         features=("__opencl_c_subgroups",),
         spirv=("SubgroupDispatch",),
     ),
+    Capability(
+        "subgroup_named_barrier", extensions=("cl_khr_subgroup_named_barrier",), spirv=("NamedBarrier",)
+    ),
     Capability("subgroup_extended_types", extensions=("cl_khr_subgroup_extended_types",)),
     Capability(
         "subgroup_non_uniform_vote",
@@ -501,6 +504,7 @@ SPIRV_NUMBERS = {
     "LongVectorEXT": 5425,
     "MaskedGatherScatterINTEL": 6427,
     "MemoryAccessAliasingINTEL": 5910,
+    "NamedBarrier": 59,
     "OptNoneEXT": 6094,
     "PipeStorage": 60,
     "Pipes": 17,

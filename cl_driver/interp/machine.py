@@ -101,6 +101,7 @@ class Machine:
         self.steps = 0
         self.clock = 0  # how often OpReadClockKHR was executed
         self.max_steps = 50_000_000
+        self.named_barriers: dict[Instruction, int] = {}  # their numbers, by what makes them
         self.takes_turns = False  # whether others run where a work-item has gone on for long
 
     # Operands
@@ -241,7 +242,7 @@ class Machine:
             item = item.parts[self.shapes.part_of[instruction] - 1]
         if instruction.op is PassOp.Yield:
             return (yield TURN)
-        if instruction.op in ACROSS_LANES:
+        if instruction.op in ACROSS_LANES or instruction.op is Op.MemoryNamedBarrier:
             operands = [self.evaluate(o, values, item) for o in instruction.operands]
             active = instruction.mask is None or self.evaluate(instruction.mask, values, item)
             return (yield instruction, [active, *operands])

@@ -48,6 +48,7 @@ from .lower.images import image_args, lower_images
 from .lower.inline import inline, inlined_size, inlined_sizes
 from .lower.kept_calls import kept_functions, private_size, sizes_with_calls
 from .lower.mul24 import multiply_plainly
+from .lower.named_barriers import lower_named_barriers
 from .lower.powers import expand_powers
 from .lower.subgroups import lower_subgroups
 from .lower.toward_zero import round_toward_zero
@@ -151,6 +152,9 @@ def plan(
         # As early as possible, so that the library's code is simplified with the program's.
         if run_pass("expand_builtins", expand_builtins, options, function, types, library):
             function = run_pass("inline", inline, options, None, module, function, still_kept)
+
+    if Capability.NamedBarrier in module.capabilities:
+        run_pass("named_barriers", lower_named_barriers, options, function, types)
 
     # Before anything is simplified: what sub-groups do becomes arithmetic.
     run_pass("subgroups", lower_subgroups, options, function, types, options.width)

@@ -8,10 +8,14 @@ Between regions each sub-group waits until all others have come there, and all g
 from __future__ import annotations
 
 from ...passes.ir.ops import REGION_END, PassOp
+from ...spirv.enums import Op
 from ...spirv.module import Instruction
+from ..atomic.emitter import AtomicEmitter
 from ..layout.scratch import Scratch
 from ..llvm.emitter import FunctionEmitter
-from ..llvm.registry import lowers
+from ..llvm.registry import lowers, lowers_wide
+from ..llvm.versioning import emit_versions
+from ..ops.atomics import fence
 
 
 def own_function(symbol: str) -> tuple[str, str]:
@@ -29,6 +33,7 @@ def entry_text(symbol: str, width: int, scratch: Scratch) -> list[str]:
         "declare void @cld_sub_groups_run(ptr, ptr, ptr, ptr, ptr, i64, i64)",
         "declare void @cld_sub_group_yield(ptr)",
         "declare i32 @cld_sub_group_join(ptr, i32)",
+        "declare void @cld_sub_group_meet(ptr, i32)",
         f'define void @"{symbol}"(ptr %launch, ptr %args, ptr %thread, i64 %first, i64 %last) #0 {{',
         f'  call void @cld_sub_groups_run(ptr @"{symbol}.sub_group", ptr @"{name}", ptr %launch, ptr %args, '
         "ptr %thread, i64 %first, i64 %last)",
@@ -52,3 +57,32 @@ def wait_for_loads() -> str:
 def let_others_go_on(e: FunctionEmitter, _: Instruction) -> None:
     """Another sub-group's turn."""
     e.emit_void("call void @cld_sub_group_yield(ptr %self)")
+
+
+@lowers(Op.MemoryNamedBarrier)
+def meet(e: FunctionEmitter, i: Instruction) -> None:
+    """OpMemoryNamedBarrier."""
+    _meet(e, i, e.operand(i.operands[0]))
+
+
+@lowers_wide(Op.MemoryNamedBarrier)
+def meet_with_lanes(e: AtomicEmitter, i: Instruction) -> None:
+    """The same for the sub-group's lanes, if any of them comes here."""
+    barrier, mask = i.operands[0], e.mask_of(i)
+    if e.is_varying(barrier):
+        word = e.first_active("i32", e.leaf(barrier), mask)
+    else:
+        word = e.operand(barrier)
+    if mask is None:
+        _meet(e, i, word)
+        return
+
+    def nobody() -> None:
+        pass
+
+    emit_versions(e, e.any_lane(e.frozen(e.form, "i1", mask)), [], lambda: _meet(e, i, word), nobody)
+
+
+def _meet(e: FunctionEmitter, i: Instruction, barrier: str) -> None:
+    fence(e, i.operands[1], i.operands[2])
+    e.emit_void(f"call void @cld_sub_group_meet(ptr %self, i32 {barrier})")

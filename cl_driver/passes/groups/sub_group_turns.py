@@ -17,8 +17,8 @@ from ..ir.ops import PassOp
 
 
 def let_others_go_on(function: Function) -> bool:
-    """Puts a Yield on the back edges of loops that may wait; true if there are any. Calls are expanded, and
-    the function is reducible."""
+    """Puts a Yield on the back edges of loops that may wait; true if there are any, or named barriers. Calls
+    are expanded, and the function is reducible."""
     loops = waiting_loops(function)
     for loop in loops:
         for latch in loop.latches:
@@ -33,4 +33,5 @@ def let_others_go_on(function: Function) -> bool:
             replace_successor(latch, loop.header, turn)
             rename_phi_edge(loop.header, latch, turn)
             function.blocks.insert(function.blocks.index(latch) + 1, turn)
-    return bool(loops)
+    named = any(i.op is Op.MemoryNamedBarrier for block in function.blocks for i in block.instructions)
+    return bool(loops) or named

@@ -51,6 +51,10 @@ if TYPE_CHECKING:
 
 REGION_END = -1
 
+# A named barrier is the number of its OpNamedBarrierInitialize in so many bits, and above it how many
+# sub-groups wait there.
+BARRIER_BITS = 8
+
 
 class PassOp(Op):
     """The operations above."""

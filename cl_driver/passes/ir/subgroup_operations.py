@@ -51,6 +51,8 @@ def _of_subgroup(instruction: Instruction) -> bool:
     op = instruction.op
     if op is Op.ControlBarrier:
         return scope_of(instruction) == Scope.Subgroup
+    if op is Op.NamedBarrierInitialize or op is Op.MemoryNamedBarrier:
+        return True
     if op is Op.FunctionCall:
         callee: Function = instruction.operands[0]
         return callee.linkage is not None and source_name(callee.linkage[0]) == _BARRIER

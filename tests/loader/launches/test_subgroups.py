@@ -234,6 +234,91 @@ OpFunctionEnd
 )
 
 
+# Each sub-group says how far it has come, and has seen at a named barrier that all others have.
+NAMED = (
+    PREAMBLE.replace("%std", "OpCapability SubgroupDispatch\nOpCapability NamedBarrier\n%std")
+    + """
+OpEntryPoint Kernel %k "k" %lane %id %count %group
+OpExecutionMode %k SubgroupSize 8
+OpDecorate %lane BuiltIn LocalInvocationIndex
+OpDecorate %id BuiltIn SubgroupId
+OpDecorate %count BuiltIn NumSubgroups
+OpDecorate %group BuiltIn WorkgroupId
+%void = OpTypeVoid
+%bool = OpTypeBool
+%i32 = OpTypeInt 32 0
+%i64 = OpTypeInt 64 0
+%v3 = OpTypeVector %i64 3
+%named = OpTypeNamedBarrier
+%g = OpTypePointer CrossWorkgroup %i32
+%w = OpTypePointer Workgroup %i32
+%input = OpTypePointer Input %i32
+%input64 = OpTypePointer Input %i64
+%inputs = OpTypePointer Input %v3
+%c128 = OpConstant %i64 128
+%array = OpTypeArray %i32 %c128
+%wa = OpTypePointer Workgroup %array
+%fn = OpTypeFunction %void %g
+%c1 = OpConstant %i32 1
+%c2 = OpConstant %i32 2
+%order = OpConstant %i32 264
+%lane = OpVariable %input64 Input
+%id = OpVariable %input Input
+%count = OpVariable %input Input
+%group = OpVariable %inputs Input
+%shared = OpVariable %wa Workgroup
+%k = OpFunction %void None %fn
+%out = OpFunctionParameter %g
+%entry = OpLabel
+%n = OpLoad %i32 %count
+%barrier = OpNamedBarrierInitialize %named %n
+%l = OpLoad %i64 %lane
+%s = OpLoad %i32 %id
+%place = OpInBoundsAccessChain %w %shared %l
+%mine = OpIAdd %i32 %s %c1
+OpStore %place %mine Aligned 4
+OpMemoryNamedBarrier %barrier %c2 %order
+%behind = OpBitwiseXor %i64 %l %c127
+%other = OpInBoundsAccessChain %w %shared %behind
+%seen = OpLoad %i32 %other Aligned 4
+%groups = OpLoad %v3 %group
+%x = OpCompositeExtract %i64 %groups 0
+%first = OpIMul %i64 %x %c128
+%at = OpIAdd %i64 %first %l
+%to = OpInBoundsPtrAccessChain %g %out %at
+OpStore %to %seen Aligned 4
+OpReturn
+OpFunctionEnd
+"""
+).replace("%c128 =", "%c127 = OpConstant %i64 127\n%c128 =")
+
+
+def test_named_barriers(opencl):
+    device, context = opencl.device(), opencl.context()
+    assert opencl.integer("clGetDeviceInfo", device, cl.CL_DEVICE_MAX_NAMED_BARRIER_COUNT_KHR) >= 8
+    extensions = opencl.text("clGetDeviceInfo", device, cl.CL_DEVICE_EXTENSIONS).split()
+    assert "cl_khr_subgroup_named_barrier" in extensions
+    data = assemble(NAMED, (1, 1))
+    program = opencl.make("clCreateProgramWithIL", context, data, len(data))
+    opencl.build(program)
+    kernel = opencl.make("clCreateKernel", program, "k")
+    buffer = opencl.make("clCreateBuffer", context, 0, 4 * 1280, None)
+    queue = opencl.make("clCreateCommandQueueWithProperties", context, device, None)
+    opencl.ok("clSetKernelArg", kernel, 0, 8, ctypes.c_uint64(buffer))
+    opencl.ok("clEnqueueNDRangeKernel", queue, kernel, 1, None, [1280], [128], 0, None, None)
+    result = (ctypes.c_int32 * 1280)()
+    opencl.ok("clEnqueueReadBuffer", queue, buffer, cl.CL_TRUE, 0, 4 * 1280, result, 0, None, None)
+    assert list(result) == [16 - i % 128 // 8 for i in range(1280)]
+    for release, handle in (
+        ("clReleaseMemObject", buffer),
+        ("clReleaseCommandQueue", queue),
+        ("clReleaseKernel", kernel),
+        ("clReleaseProgram", program),
+        ("clReleaseContext", context),
+    ):
+        opencl.ok(release, handle)
+
+
 def test_a_module_with_blocks_shuffles_and_required_sub_groups(opencl):
     context, device = opencl.context(), opencl.device()
     data = assemble(MODULE)

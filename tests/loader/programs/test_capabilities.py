@@ -272,6 +272,7 @@ ELSEWHERE = {
     "semaphore": "core/test_semaphores.py",
     "external_memory": "core/test_external_memory.py",
     "buffer_device_address": "core/test_buffer_addresses.py",
+    "subgroup_named_barrier": "launches/test_subgroups.py",
     "images": "images/test_kernels.py",
     "read_write_images": "images/test_kernels.py",
     "3d_image_writes": "images/test_kernels.py",

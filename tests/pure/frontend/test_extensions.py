@@ -116,6 +116,7 @@ WITHOUT_FUNCTIONS = {
     "cl_khr_external_semaphore_opaque_fd", "cl_khr_il_program",
     "cl_khr_image2d_from_buffer", "cl_khr_semaphore", "cl_khr_spirv_linkonce_odr",
     "cl_khr_spirv_no_integer_wrap_decoration",
+    "cl_khr_subgroup_named_barrier",
     "cl_khr_spirv_queries", "cl_khr_srgb_image_writes", "cl_khr_suggested_local_work_size",
 }  # fmt: skip
 
