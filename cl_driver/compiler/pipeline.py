@@ -29,6 +29,7 @@ from ..passes import pipeline as passes
 from ..passes.cost import width
 from ..passes.cost.one_item import depends_on_data, prefers_one
 from ..passes.cost.work import PlanCosts
+from ..passes.ir.link_names import NAMED_BARRIER_FUNCTIONS
 from ..passes.ir.remarks import Remarks
 from ..passes.ir.subgroup_operations import uses_subgroups
 from ..passes.lower.exchange_ids import may_exchange_ids, with_exchanged_ids
@@ -107,7 +108,7 @@ def _is_relaxed(context: Context) -> bool:
 
 def _is_ours(name: str) -> bool:
     """True for functions that programs call and this driver has: in the library, or as instructions."""
-    if name in WITHOUT_BODY:
+    if name in WITHOUT_BODY or name in NAMED_BARRIER_FUNCTIONS:
         return True
     return library().has(name) or lowering_of_name(name) is not None or is_image_function(name)
 

@@ -48,7 +48,7 @@ from .lower.images import image_args, lower_images
 from .lower.inline import inline, inlined_size, inlined_sizes
 from .lower.kept_calls import kept_functions, private_size, sizes_with_calls
 from .lower.mul24 import multiply_plainly
-from .lower.named_barriers import lower_named_barriers
+from .lower.named_barriers import has_named_barriers, lower_named_barriers
 from .lower.powers import expand_powers
 from .lower.subgroups import lower_subgroups
 from .lower.toward_zero import round_toward_zero
@@ -153,7 +153,7 @@ def plan(
         if run_pass("expand_builtins", expand_builtins, options, function, types, library):
             function = run_pass("inline", inline, options, None, module, function, still_kept)
 
-    if Capability.NamedBarrier in module.capabilities:
+    if options.sub_groups or Capability.NamedBarrier in module.capabilities:
         run_pass("named_barriers", lower_named_barriers, options, function, types)
 
     # Before anything is simplified: what sub-groups do becomes arithmetic.
@@ -286,7 +286,7 @@ def _kept_functions(
             run_pass("narrow_integers", narrow, options, function, types)
         if options.sub_groups:
             run_pass("reducible", make_reducible, options, function, types)
-            if waiting_loops(function):
+            if waiting_loops(function) or has_named_barriers(function):
                 return {}  # only kernels themselves let other sub-groups go on
     return made
 

@@ -16,8 +16,16 @@ from ..ir.ops import BARRIER_BITS
 from ..ir.plan import PlanError
 
 
+def has_named_barriers(function: Function) -> bool:
+    """Whether a function makes named barriers, or waits at some."""
+    barriers = (Op.NamedBarrierInitialize, Op.MemoryNamedBarrier)
+    return any(i.op in barriers for block in function.blocks for i in block.instructions)
+
+
 def lower_named_barriers(function: Function, types: TypeTable) -> None:
     """Changes a function in place, calls expanded. PlanError for too many barriers."""
+    if not has_named_barriers(function):
+        return
     word, count = types.int(32), 0
     shift = types.integer(32, BARRIER_BITS)
     for block in function.blocks:

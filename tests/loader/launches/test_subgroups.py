@@ -319,6 +319,51 @@ def test_named_barriers(opencl):
         opencl.ok(release, handle)
 
 
+FUNCTIONS = """
+kernel void k(global int *out) {
+    local int shared[128];
+    RESULT named_barrier = named_barrier_init(get_num_sub_groups());
+    int l = get_local_id(0);
+    shared[l] = l;
+    work_group_named_barrier(named_barrier, CLK_LOCAL_MEM_FENCE);
+    out[get_global_id(0)] = shared[127 - l];
+}
+"""
+
+
+@pytest.mark.parametrize("options", ["", "-cl-std=CL2.0", "-cl-std=CL3.0", "-cl-std=CLC++2021"])
+def test_functions_of_named_barriers(opencl, options):
+    device, context = opencl.device(), opencl.context()
+    source = FUNCTIONS.replace("RESULT", "local struct __namedBarrier *")
+    kernel = opencl.kernel(context, source, options=options)
+    buffer = opencl.make("clCreateBuffer", context, 0, 4 * 512, None)
+    queue = opencl.make("clCreateCommandQueueWithProperties", context, device, None)
+    opencl.ok("clSetKernelArg", kernel, 0, 8, ctypes.c_uint64(buffer))
+    opencl.ok("clEnqueueNDRangeKernel", queue, kernel, 1, None, [512], [128], 0, None, None)
+    result = (ctypes.c_int32 * 512)()
+    opencl.ok("clEnqueueReadBuffer", queue, buffer, cl.CL_TRUE, 0, 4 * 512, result, 0, None, None)
+    assert list(result) == [127 - i % 128 for i in range(512)]
+    for release, handle in (
+        ("clReleaseMemObject", buffer),
+        ("clReleaseCommandQueue", queue),
+        ("clReleaseKernel", kernel),
+        ("clReleaseContext", context),
+    ):
+        opencl.ok(release, handle)
+
+
+def test_a_declaration_of_another_type(opencl):
+    context = opencl.context()
+    source = "long named_barrier_init(long); " + FUNCTIONS.replace("RESULT", "long")
+    source = source.replace("work_group_named_barrier(named_barrier, CLK_LOCAL_MEM_FENCE)", "")
+    program = opencl.program(context, source)
+    status = opencl.fails("clBuildProgram", program, 0, None, b"-cl-std=CL3.0", None, None)
+    assert status == cl.CL_BUILD_PROGRAM_FAILURE
+    assert "named_barrier_init" in opencl.build_log(program)
+    opencl.ok("clReleaseProgram", program)
+    opencl.ok("clReleaseContext", context)
+
+
 def test_a_module_with_blocks_shuffles_and_required_sub_groups(opencl):
     context, device = opencl.context(), opencl.device()
     data = assemble(MODULE)

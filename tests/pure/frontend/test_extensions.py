@@ -30,6 +30,8 @@ _SUB_GROUPS = """p[0] = get_sub_group_size() + get_max_sub_group_size() + get_nu
 FUNCTIONS = {
     "__opencl_c_subgroups": _SUB_GROUPS,
     "cl_khr_subgroups": _SUB_GROUPS,
+    "cl_khr_subgroup_named_barrier": """local struct __namedBarrier *two = named_barrier_init(2);
+        work_group_named_barrier(two, CLK_LOCAL_MEM_FENCE); p[0] = 1;""",
     "cl_khr_subgroup_extended_types": """c[0] = sub_group_reduce_add(c[1]);
         t[0] = sub_group_scan_inclusive_max(t[1]); z[0] = sub_group_broadcast((char4)(c[0]), 1u).x;""",
     "cl_khr_subgroup_non_uniform_vote": """z[0] = sub_group_elect() + sub_group_non_uniform_all(z[1])
@@ -116,7 +118,6 @@ WITHOUT_FUNCTIONS = {
     "cl_khr_external_semaphore_opaque_fd", "cl_khr_il_program",
     "cl_khr_image2d_from_buffer", "cl_khr_semaphore", "cl_khr_spirv_linkonce_odr",
     "cl_khr_spirv_no_integer_wrap_decoration",
-    "cl_khr_subgroup_named_barrier",
     "cl_khr_spirv_queries", "cl_khr_srgb_image_writes", "cl_khr_suggested_local_work_size",
 }  # fmt: skip
 

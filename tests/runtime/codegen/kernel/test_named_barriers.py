@@ -20,7 +20,7 @@ from cl_driver.spirv.reading.reader import read
 from cl_driver.spirv.validation.validate import validate
 from tests.pure.spirv.assembler import assemble
 from tests.runtime.emulation import IS_EMULATED
-from tests.runtime.kernel_harness import Program, builtin_library
+from tests.runtime.kernel_harness import Program, builtin_library, compile_c
 
 WIDTHS = (1, 4, 8, 16)
 
@@ -215,6 +215,35 @@ def test_some_sub_groups(name, width):
     items, edge = 51, 2 * width
     expected = np.concatenate([np.arange(edge)[::-1] * 5 + 1000, np.arange(edge, items)[::-1] * 5])
     check(SOME.replace("CONDITION", CONDITIONS[name]), width, items, expected)
+
+
+FUNCTIONS = """
+kernel void k(global int *out) {
+    local int shared[64];
+    local struct __namedBarrier *pair = named_barrier_init(2);
+    local struct __namedBarrier *all = named_barrier_init(get_num_sub_groups());
+    int l = get_local_id(0), n = get_local_size(0), edge = 2 * get_max_sub_group_size();
+    shared[l] = l * 5;
+    int first = get_sub_group_id() < 2;
+    if (first) {
+        work_group_named_barrier(pair, CLK_LOCAL_MEM_FENCE);
+        out[get_global_id(0)] = shared[edge - 1 - l];
+    }
+    work_group_named_barrier(all, CLK_LOCAL_MEM_FENCE, memory_scope_work_group);
+    if (!first) out[get_global_id(0)] = shared[n - 1 - l];
+}
+"""
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_functions(width):
+    items, edge = 48, 2 * width
+    want = np.concatenate([np.arange(edge)[::-1] * 5, np.arange(items - edge)[::-1] * 5])
+    compiled = Program(compile_c(FUNCTIONS), width=width, sub_groups=True)
+    before, got = [np.zeros(items, np.int32)], [np.zeros(items, np.int32)]
+    interpret(compiled.module, "k", before, (items,), (items,), sub_group_size=width)
+    compiled.run("k", items, items, *got)
+    assert before[0].tolist() == got[0].tolist() == want.tolist()
 
 
 def test_too_few_sub_groups():
