@@ -26,6 +26,7 @@ from ..jit import bundle
 from ..jit.errors import CompileError
 from ..jit.executable import MOST_APART, MOST_SPECIALISABLE, ArgInfo, Executable, Globals, KernelInfo
 from ..passes import pipeline as passes
+from ..passes.analysis.spin_locks import only_looks
 from ..passes.cost import width
 from ..passes.cost.one_item import depends_on_data, prefers_one
 from ..passes.cost.work import PlanCosts
@@ -249,11 +250,12 @@ class Prepared:
         return any(function.control & FunctionControl.OptNoneEXT for function in functions)
 
     def uses_sub_groups(self, name: str) -> bool:
-        """Whether a kernel can tell its sub-groups apart."""
+        """Whether a kernel can tell its sub-groups apart, or they wait for one another."""
         found = self._sub_groups.get(name)
         if found is None:
             functions = reflect.called(self.entry_points[name].function)
-            found = self._sub_groups[name] = uses_subgroups(functions)
+            found = uses_subgroups(functions) or any(map(only_looks, functions))
+            self._sub_groups[name] = found
         return found
 
     def sub_group_size(self, name: str) -> int:

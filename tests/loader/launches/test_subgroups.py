@@ -234,6 +234,51 @@ OpFunctionEnd
 )
 
 
+# Kernels that do not ask for their sub-groups: the first work-item waits for the last one.
+WAITING_ITEMS = """
+kernel void global_flag(global int *out, volatile global int *flags) {
+    int l = get_local_id(0);
+    volatile global int *flag = flags + get_group_id(0);
+    if (l == 0) while (*flag != 7) ;
+    if (l == get_local_size(0) - 1) *flag = 7;
+    out[get_global_id(0)] = *flag / 7 * l;
+}
+kernel void local_flag(global int *out, volatile global int *flags) {
+    local int flag;
+    int l = get_local_id(0);
+    if (l == 0) flag = 0;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (l < 64) while (atomic_add(&flag, 0) != 7) ;
+    if (l == get_local_size(0) - 1) atomic_add(&flag, 7);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    out[get_global_id(0)] = flag / 7 * l;
+}
+"""
+
+
+@pytest.mark.parametrize("name", ["global_flag", "local_flag"])
+def test_waiting_without_a_word_of_sub_groups(opencl, name):
+    device, context = opencl.device(), opencl.context()
+    kernel = opencl.kernel(context, WAITING_ITEMS, name)
+    zeros = (ctypes.c_int32 * 1024)()
+    buffers = [opencl.make("clCreateBuffer", context, cl.CL_MEM_COPY_HOST_PTR, 4096, zeros) for _ in range(2)]
+    queue = opencl.make("clCreateCommandQueueWithProperties", context, device, None)
+    for k, buffer in enumerate(buffers):
+        opencl.ok("clSetKernelArg", kernel, k, 8, ctypes.c_uint64(buffer))
+    opencl.ok("clEnqueueNDRangeKernel", queue, kernel, 1, None, [1024], [256], 0, None, None)
+    read = ("clEnqueueReadBuffer", queue, buffers[0], cl.CL_TRUE, 0, 4096, zeros)
+    opencl.ok(*read, 0, None, None)
+    expected = [k % 256 for k in range(1024)]
+    if name == "global_flag":  # which those between may see before it is set
+        expected = [k if k % 256 in (0, 255) else found for k, found in zip(expected, zeros, strict=True)]
+    assert list(zeros) == expected
+    for buffer in buffers:
+        opencl.ok("clReleaseMemObject", buffer)
+    opencl.ok("clReleaseCommandQueue", queue)
+    opencl.ok("clReleaseKernel", kernel)
+    opencl.ok("clReleaseContext", context)
+
+
 # Each sub-group says how far it has come, and has seen at a named barrier that all others have.
 NAMED = (
     PREAMBLE.replace("%std", "OpCapability SubgroupDispatch\nOpCapability NamedBarrier\n%std")

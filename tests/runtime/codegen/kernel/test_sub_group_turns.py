@@ -10,6 +10,7 @@ import pytest
 
 from cl_driver.interp.run import run as interpret
 from cl_driver.interp.run import run_plan
+from cl_driver.passes.analysis.spin_locks import only_looks
 from cl_driver.passes.ir.ops import PassOp
 from cl_driver.passes.ir.plan import PlanOptions
 from cl_driver.passes.pipeline import plan
@@ -198,3 +199,29 @@ def test_others_do_not():
     blocks = [block for region in planned.regions for block in region.function.blocks]
     assert not any(i.op is PassOp.Yield for block in blocks for i in block.instructions)
     assert "sub_group" not in compiled.code("k").text
+
+
+# Kernels that do not ask for their sub-groups, and what they do with the flag: whether that is to wait.
+PLAIN = {
+    "waits": ("while (*flag != 7) ; out[i] = *flag;", True),
+    "waits_by_atomics": ("if (i == 0) while (!atomic_or(flag, 0)) ; else atomic_xchg(flag, 1);", True),
+    "waits_for_long": ("for (int k = 0; k < in[0] && *flag == in[1]; k++) ; out[i] = 1;", True),
+    "looks_once": ("if (*flag != 7) out[i] = 1;", False),
+    "looks_elsewhere": ("while (flag[i] != 7) i++; out[i] = 1;", False),
+    "does_more": ("while (*flag != 7) out[i]++;", False),
+    "locks": ("while (atomic_cmpxchg(flag, 0, 1)) ; out[0] += i; atomic_xchg(flag, 0);", False),
+    "tickets": (
+        "int mine = atomic_inc(flag + 1); while (*flag != mine) ; out[0]++; atomic_inc(flag);",
+        False,
+    ),
+    "adds_floats": ("int old; do old = *flag; while (atomic_cmpxchg(flag, old, old + 5) != old);", False),
+}
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_kernels_that_do_not_ask_for_sub_groups(name):
+    body, waits = PLAIN[name]
+    parameters = "global int *out, global const int *in, volatile global int *flag"
+    source = f"kernel void k({parameters}) {{ int i = get_global_id(0); {body} }}"
+    (entry,) = Program(compile_c(source)).module.entry_points
+    assert only_looks(entry.function) == waits
