@@ -24,6 +24,7 @@ BUILTINS = frozenset((
     BuiltIn.SubgroupId, BuiltIn.SubgroupLocalInvocationId, BuiltIn.SubgroupEqMask, BuiltIn.SubgroupGeMask,
     BuiltIn.SubgroupGtMask, BuiltIn.SubgroupLeMask, BuiltIn.SubgroupLtMask,
 ))  # fmt: skip
+_NAMED_BARRIERS = frozenset((Op.NamedBarrierInitialize, Op.MemoryNamedBarrier))
 _BARRIER = "sub_group_barrier"  # which clang leaves to the builtin library
 
 
@@ -51,12 +52,10 @@ def _of_subgroup(instruction: Instruction) -> bool:
     op = instruction.op
     if op is Op.ControlBarrier:
         return scope_of(instruction) == Scope.Subgroup
-    if op is Op.NamedBarrierInitialize or op is Op.MemoryNamedBarrier:
-        return True
     if op is Op.FunctionCall:
         callee: Function = instruction.operands[0]
         return callee.linkage is not None and source_name(callee.linkage[0]) == _BARRIER
     if op is Op.Load or op in ADDRESS or op is Op.CopyObject:
         pointer = instruction.operands[0]
         return type(pointer) is Variable and pointer.builtin in BUILTINS
-    return is_subgroup_operation(instruction)
+    return op in _NAMED_BARRIERS or is_subgroup_operation(instruction)
