@@ -154,6 +154,8 @@ def _plan_remarks(plan: KernelPlan, scratch: Scratch) -> Remarks | None:
         return None
     for region in plan.regions:
         remarks.fact("region", region.index, region.once, region.successors)
+    if plan.takes_turns:
+        remarks.fact("takes turns")
     for slot in plan.slots:
         kind = "group" if slot.uniform else "lanes" if slot.stride is None else "affine"
         remarks.fact("kept", slot.name, type_text(slot.type), kind, slot.line)

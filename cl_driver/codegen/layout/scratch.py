@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ...passes.ir.plan import KernelPlan, PrivateVariable, Slot
 from ...spirv.enums import Op
-from ...spirv.module import Instruction, Value
+from ...spirv.module import Instruction, Kind, Value
 from ..llvm.types import alignment_of, size_of
 from . import abi
 from .private_layout import PrivateLayout
@@ -14,7 +14,9 @@ from .program_globals import variable_alignment
 
 ITEMS_ROUNDING = 64  # slots have room for a multiple of so many work-items
 STACK_LIMIT = 4096  # bytes of private memory per work-item that may lie on the stack
-SUB_GROUP_STACK = 64 << 10  # bytes for what a sub-group with a stack of its own calls and keeps
+# Bytes of the stack of a sub-group that has its own: for what it calls, and at most for values that registers
+# do not hold. Memory that is not used is not there.
+SUB_GROUP_STACK, SPILL_LIMIT = 64 << 10, 448 << 10
 
 
 class Scratch:
@@ -82,7 +84,8 @@ class Scratch:
         self.stack_size = 0
         if plan.takes_turns:
             # A multiple of the width, so that there is a whole number of bytes for each item.
-            self.stack_size = align(offset + SUB_GROUP_STACK, abi.MEMORY_ALIGN * width)
+            spilled = min(width * _size_of_values(plan), SPILL_LIMIT)
+            self.stack_size = align(offset + SUB_GROUP_STACK + spilled, abi.MEMORY_ALIGN * width)
             offset = 0
         for slot in plan.slots:
             if slot.uniform:
@@ -118,6 +121,13 @@ def _variables(plan: KernelPlan) -> Iterator[Instruction]:
             for i in block.instructions:
                 if i.op is Op.Variable:
                     yield i
+
+
+def _size_of_values(plan: KernelPlan) -> int:
+    """Bytes of all values of one work-item, as if all were needed at a time."""
+    blocks = (block for region in plan.regions for block in region.function.blocks)
+    values = (i for block in blocks for i in block.instructions if i.type is not None)
+    return sum(8 * i.type.count if i.type.kind is Kind.VECTOR else 8 for i in values)
 
 
 def align(offset: int, alignment: int) -> int:

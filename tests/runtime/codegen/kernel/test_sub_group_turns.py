@@ -107,6 +107,13 @@ KERNELS = {
         out[i] = NOW + 5;
         NEXT;""",
 }
+# More than registers hold.
+_MANY = [f"int v{k} = zeros[{k % 8}] + (int)i * {k + 1};" for k in range(150)]
+KERNELS["many_values"] = f"""
+        {" ".join(_MANY)}
+        AFTER(&turn, n - 1 - sg);
+        out[i] = {" ^ ".join(f"v{k} << {k % 5}" for k in reversed(range(150)))};
+        NEXT;"""
 FUNCTION = """
 void wait_for(local atomic_int *turn, int value, int first) {
     if (first) { int k = 0; do k++; while (atomic_load(turn) != value && k != -5); }
