@@ -254,7 +254,7 @@ class Prepared:
         found = self._sub_groups.get(name)
         if found is None:
             functions = reflect.called(self.entry_points[name].function)
-            found = uses_subgroups(functions) or any(map(only_looks, functions))
+            found = uses_subgroups(functions) or only_looks(self.entry_points[name].function)
             self._sub_groups[name] = found
         return found
 

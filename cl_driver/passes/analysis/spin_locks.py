@@ -75,7 +75,8 @@ def only_looks(function: Function) -> bool:
     have it that wait for other sub-groups and do not ask which there are. False for locks, which the
     work-items of a vector hold one after the other.
 
-    The function is as the reader made it; what compilers left in private variables is not followed.
+    The function is a kernel as the reader made it. What compilers left in private variables, or in functions,
+    is not followed: it might be a lock.
     """
     if not any(i.op in _READS and _looks(i) for block in function.blocks for i in block.instructions):
         return False
