@@ -7,6 +7,8 @@ Between regions each sub-group waits until all others have come there, and all g
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ...passes.ir.ops import REGION_END, PassOp
 from ...spirv.enums import Op
 from ...spirv.module import Instruction
@@ -59,6 +61,12 @@ def let_others_go_on(e: FunctionEmitter, _: Instruction) -> None:
     e.emit_void("call void @cld_sub_group_yield(ptr %self)")
 
 
+@lowers_wide(PassOp.Yield)
+def let_others_go_on_with_lanes(e: AtomicEmitter, i: Instruction) -> None:
+    """The same if some lane still waits."""
+    _if_any_lane(e, i, lambda: let_others_go_on(e, i))
+
+
 @lowers(Op.MemoryNamedBarrier)
 def meet(e: FunctionEmitter, i: Instruction) -> None:
     """OpMemoryNamedBarrier."""
@@ -73,14 +81,19 @@ def meet_with_lanes(e: AtomicEmitter, i: Instruction) -> None:
         word = e.first_active("i32", e.leaf(barrier), mask)
     else:
         word = e.operand(barrier)
+    _if_any_lane(e, i, lambda: _meet(e, i, word))
+
+
+def _if_any_lane(e: AtomicEmitter, i: Instruction, effect: Callable[[], None]) -> None:
+    mask = e.mask_of(i)
     if mask is None:
-        _meet(e, i, word)
+        effect()
         return
 
-    def nobody() -> None:
+    def nothing() -> None:
         pass
 
-    emit_versions(e, e.any_lane(e.frozen(e.form, "i1", mask)), [], lambda: _meet(e, i, word), nobody)
+    emit_versions(e, e.any_lane(e.frozen(e.form, "i1", mask)), [], effect, nothing)
 
 
 def _meet(e: FunctionEmitter, i: Instruction, barrier: str) -> None:

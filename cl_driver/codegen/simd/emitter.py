@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...passes.ir.ops import PassOp
 from ...passes.ir.plan import KernelPlan
 from ...passes.ir.remarks import LANES
 from ...spirv.enums import Op, StorageClass
@@ -43,7 +42,7 @@ from .vector_calls import call_vector_function
 # Effects that a group of lanes has once, not once per lane.
 _ONCE_FOR_ALL = frozenset((
     Op.MemoryBarrier, Op.ControlBarrier, Op.Branch, Op.BranchConditional, Op.Switch, Op.Unreachable,
-    Op.AssumeTrueKHR, Op.Nop, Op.Variable, PassOp.Yield,
+    Op.AssumeTrueKHR, Op.Nop, Op.Variable,
 ))  # fmt: skip
 
 
