@@ -26,10 +26,12 @@ from ..jit import bundle
 from ..jit.errors import CompileError
 from ..jit.executable import MOST_APART, MOST_SPECIALISABLE, ArgInfo, Executable, Globals, KernelInfo
 from ..passes import pipeline as passes
+from ..passes.analysis.spin_locks import only_looks
 from ..passes.analysis.written_arguments import written_arguments
 from ..passes.cost import width
 from ..passes.cost.one_item import depends_on_data, prefers_one
 from ..passes.cost.work import PlanCosts
+from ..passes.ir.link_names import NAMED_BARRIER_FUNCTIONS
 from ..passes.ir.remarks import Remarks
 from ..passes.ir.subgroup_operations import uses_subgroups
 from ..passes.lower.exchange_ids import may_exchange_ids, with_exchanged_ids
@@ -110,7 +112,7 @@ def _is_relaxed(context: Context) -> bool:
 
 def _is_ours(name: str) -> bool:
     """True for functions that programs call and this driver has: in the library, or as instructions."""
-    if name in WITHOUT_BODY:
+    if name in WITHOUT_BODY or name in NAMED_BARRIER_FUNCTIONS:
         return True
     return library().has(name) or lowering_of_name(name) is not None or is_image_function(name)
 
@@ -253,11 +255,12 @@ class Prepared:
         return any(function.control & FunctionControl.OptNoneEXT for function in functions)
 
     def uses_sub_groups(self, name: str) -> bool:
-        """Whether a kernel can tell its sub-groups apart."""
+        """Whether a kernel can tell its sub-groups apart, or they wait for one another."""
         found = self._sub_groups.get(name)
         if found is None:
             functions = reflect.called(self.entry_points[name].function)
-            found = self._sub_groups[name] = uses_subgroups(functions)
+            found = uses_subgroups(functions) or only_looks(self.entry_points[name].function)
+            self._sub_groups[name] = found
         return found
 
     def sub_group_size(self, name: str) -> int:
@@ -341,7 +344,7 @@ def entry(program: Prepared, name: str) -> codegen.KernelCode:
     options = replace(program.lanes(name), apart=_MAY_BE_APART)
     if options.sub_groups:
         flat = lower(program, name, narrow(program, name))
-        if flat.width == 1:
+        if flat.width == 1 or flat.takes_turns:
             return flat
     code = lower(program, name, options, is_entry=True)
     required = program.reflections[name].required_local_size

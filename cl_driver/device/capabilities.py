@@ -165,8 +165,15 @@ CAPABILITIES = (
         features=("__opencl_c_work_group_collective_functions",),
         spirv=("Groups",),
     ),
-    # Without cl_khr_subgroups, which promises that the sub-groups of a group make progress independently.
-    Capability("subgroups", features=("__opencl_c_subgroups",), spirv=("SubgroupDispatch",)),
+    Capability(
+        "subgroups",
+        extensions=("cl_khr_subgroups",),
+        features=("__opencl_c_subgroups",),
+        spirv=("SubgroupDispatch",),
+    ),
+    Capability(
+        "subgroup_named_barrier", extensions=("cl_khr_subgroup_named_barrier",), spirv=("NamedBarrier",)
+    ),
     Capability("subgroup_extended_types", extensions=("cl_khr_subgroup_extended_types",)),
     Capability(
         "subgroup_non_uniform_vote",
@@ -529,6 +536,7 @@ SPIRV_NUMBERS = {
     "LongVectorEXT": 5425,
     "MaskedGatherScatterINTEL": 6427,
     "MemoryAccessAliasingINTEL": 5910,
+    "NamedBarrier": 59,
     "OptNoneEXT": 6094,
     "PipeStorage": 60,
     "Pipes": 17,

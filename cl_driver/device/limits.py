@@ -36,6 +36,7 @@ MAX_SAMPLERS = 128
 MAX_PIPE_ARGS = 16
 PIPE_MAX_ACTIVE_RESERVATIONS = 1 << 16
 PIPE_MAX_PACKET_SIZE = 1 << 16
+MAX_NAMED_BARRIERS = 64  # of a kernel; native_shim/src/abi/kernel_abi.h has it, too
 
 
 class Limits:

@@ -300,5 +300,9 @@ def load(code, options: CodegenOptions, printer):
     builder.import_symbol("cld_yield", ctypes.cast(libc.sched_yield, ctypes.c_void_p).value)
     for name in ("memcpy", "memmove", "memset"):
         builder.import_symbol(name, ctypes.cast(getattr(libc, name), ctypes.c_void_p).value)
+    if code.takes_turns:
+        for name in ("cld_sub_groups_run", "cld_sub_group_yield", "cld_sub_group_join", "cld_sub_group_meet"):
+            function = getattr(code_loader.library(), name)
+            builder.import_symbol(name, ctypes.cast(function, ctypes.c_void_p).value)
     tracker = builder.link(jit, f"kernel{next(_counter)}")
     return ENTRY(tracker[code.symbol]), (jit, tracker, callback)

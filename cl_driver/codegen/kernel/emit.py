@@ -40,6 +40,7 @@ class KernelCode:
     width: int
     uses_printf: bool
     uses_pipes: bool
+    takes_turns: bool  # see KernelPlan
     assumes_small_ids: bool  # holds only where every global id and size fits 29 bits
     tile: tuple[int, int]  # work-items of a row, and rows, that are taken at a time
     has_free_groups: bool  # see KernelPlan
@@ -130,6 +131,7 @@ def emit(
         width=width,
         uses_printf=plan.uses_printf,
         uses_pipes=plan.uses_pipes,
+        takes_turns=plan.takes_turns,
         assumes_small_ids=plan.assumes_small_ids,
         tile=emitter.tile,
         has_free_groups=plan.has_free_groups,
@@ -152,6 +154,8 @@ def _plan_remarks(plan: KernelPlan, scratch: Scratch) -> Remarks | None:
         return None
     for region in plan.regions:
         remarks.fact("region", region.index, region.once, region.successors)
+    if plan.takes_turns:
+        remarks.fact("takes turns")
     for slot in plan.slots:
         kind = "group" if slot.uniform else "lanes" if slot.stride is None else "affine"
         remarks.fact("kept", slot.name, type_text(slot.type), kind, slot.line)

@@ -32,7 +32,7 @@ from ..llvm.registry import Builder
 from ..llvm.types import Lines, alignment_of, element_type, flat, ir_type, size_of
 from ..ops.address_spaces import asks_address_space, in_range
 from ..ops.memory import load_value, store_operand
-from . import builtin_variables
+from . import builtin_variables, sub_group_turns
 
 
 class KernelEmitter(AbiFields):
@@ -192,7 +192,7 @@ class KernelEmitter(AbiFields):
     def private_memory(self, instruction: Instruction) -> str:
         """Memory of an OpVariable: on the stack, or in scratch if there is much of it."""
         if instruction in self.scratch.lane_private:
-            return self.scratch_address(self.scratch.lane_private[instruction])
+            return self.lanes_address(self.scratch.lane_private[instruction])
         if instruction in self.scratch.private:
             return self.private_address(instruction)
         memory = self.alloca(f"[{size_of(instruction.type.element)} x i8]", variable_alignment(instruction))
@@ -204,7 +204,7 @@ class KernelEmitter(AbiFields):
         """The address of an OpVariable or PrivateVariable in this work-item's (lane 0's) private memory."""
         offset = self.scratch.private[variable]
         if not self.scratch.private_per_item:
-            return self.scratch_address(offset)
+            return self.lanes_address(offset)
         array, item = self.private_array(), self._item()
         block = self.emit(
             f"getelementptr inbounds [{self.scratch.private_stride} x i8], ptr {array}, i64 {item}"
@@ -315,10 +315,16 @@ class KernelEmitter(AbiFields):
             self._emit_region(region)
         self._group_loop_end()
         subprogram = self.debug.of_kernel() if self.debug else ""
+        define, more = f'define void @"{self.symbol}"', ""
+        entry: list[str] = []
+        if plan.takes_turns:
+            entry = sub_group_turns.entry_text(self.symbol, self.width, self.scratch)
+            define, more = sub_group_turns.own_function(self.symbol)
         return "\n".join(
             [
-                f'define void @"{self.symbol}"(ptr noalias readonly %launch, ptr noalias readonly %args, '
-                f"ptr noalias %thread, i64 %first, i64 %last) #0{subprogram} {{",
+                *entry,
+                f"{define}(ptr noalias readonly %launch, ptr noalias readonly %args, ptr noalias %thread, "
+                f"i64 %first, i64 %last{more}) #0{subprogram} {{",
                 "entry:",
                 *self.allocas,
                 *flat(self.prologue),
@@ -392,11 +398,11 @@ class KernelEmitter(AbiFields):
 
     def _emit_region(self, region: Region) -> None:
         """The loops of one region around its body."""
-        r = f"r{region.index}"
+        r, plan = f"r{region.index}", self.plan
         self.function = region.function
         self._exits = self._exit_targets(region)
         self.builtin_cache, self._alive = BuiltinCache(), []
-        self.aliases = AliasScopes(self.plan, region, self._metadata)
+        self.aliases = AliasScopes(plan, region, self._metadata)
         while self._builtin_blocks:
             del self.operands[self._builtin_blocks.pop()]
         self.begin_block(r)
@@ -416,7 +422,9 @@ class KernelEmitter(AbiFields):
                 f"!{first + 1} = distinct !{{!{first + 1}, !{first + 2}}}",
                 f'!{first + 2} = !{{!"llvm.loop.parallel_accesses", !{first}}}',
             ]
-        if region.once:
+        if plan.takes_turns:
+            self._emit_sub_group(region, r)
+        elif region.once:
             self._emit_body(region, f"{r}.b", f"{r}.exit")
         else:
             self._emit_items(region, r, f", !llvm.loop !{3 + 3 * region.index}")
@@ -431,6 +439,31 @@ class KernelEmitter(AbiFields):
         self._exit_label = exit_label
         self.emit_blocks(region.function, prefix)
         self.begin_block(exit_label)
+
+    def _emit_sub_group(self, region: Region, r: str) -> None:
+        """The region for one sub-group; what runs once per group, the first one does."""
+        gate: Lines = []
+        self.lines.append(gate)
+        if region.once:
+            exists = self.emit("icmp eq i64 %index, 0")
+        else:
+            exists = self._own_items(r)
+        self.emit_void(f"br i1 {exists}, label %{r}.own, label %{r}.done")
+        self.begin_block(f"{r}.own")
+        self._emit_body(region, f"{r}.b", f"{r}.exit")
+        self.emit_void(f"br label %{r}.done")
+        self.begin_block(f"{r}.done")
+        if self._uniform_loads and not region.once:
+            gate.append(sub_group_turns.wait_for_loads())
+
+    def _own_items(self, r: str) -> str:
+        """Sets the ids of a sub-group's work-item. Gives an i1: whether it has one."""
+        exists = self.emit(f"icmp ult i64 %index, {self.group_items()}")
+        x = self.emit("urem i64 %index, %lx")
+        rows = self.emit("udiv i64 %index, %lx")
+        self.local_ids = [x, self.emit(f"urem i64 {rows}, %ly"), self.emit(f"udiv i64 {rows}, %ly")]
+        self.row = self.emit(f"sub i64 %index, {x}")
+        return exists
 
     def _emit_items(self, region: Region, r: str, metadata: str) -> None:
         """The loops over the work-items of a group."""
@@ -505,8 +538,12 @@ class KernelEmitter(AbiFields):
         if not targets:
             self.emit_void("unreachable")
         elif len(targets) == 1:
+            if self.plan.takes_turns and targets[0] != REGION_END:
+                sub_group_turns.join(self, str(targets[0]))
             self.emit_void(f"br label %{label(targets[0])}")
         else:
             which = self.emit("load i32, ptr %next_region, align 4")
+            if self.plan.takes_turns:
+                which = sub_group_turns.join(self, which)
             cases = " ".join(f"i32 {target}, label %{label(target)}" for target in targets[1:])
             self.emit_void(f"switch i32 {which}, label %{label(targets[0])} [ {cases} ]")

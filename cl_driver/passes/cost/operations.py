@@ -42,6 +42,7 @@ _FREE = frozenset((
     Op.CompositeInsert, Op.Branch, Op.Return, Op.Unreachable, PassOp.RegionExit, PassOp.EntryMask,
     PassOp.FirstItem, PassOp.PrivatePointer, Op.Variable, Op.PtrCastToGeneric, Op.GenericCastToPtr,
     Op.LifetimeStart, Op.LifetimeStop, Op.ExpectKHR, Op.MemoryBarrier, PassOp.Active, PassOp.GroupItems,
+    PassOp.Yield,
 ))  # fmt: skip
 _SUMS = frozenset((Op.FAdd, Op.FSub))
 _PRODUCTS = frozenset((Op.FMul, Op.VectorTimesScalar, Op.Dot))

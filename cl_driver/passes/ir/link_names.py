@@ -11,6 +11,14 @@ PIPE_FUNCTIONS = frozenset((PIPE_RESERVE, PIPE_COMMIT, PIPE_PACKETS))
 # Of all lanes: codegen/simd/pipes.py calls them.
 PIPE_OF_LANES = {PIPE_RESERVE: "__cld_pipe_reserve_lanes", PIPE_COMMIT: "__cld_pipe_commit_lanes"}
 
+# Functions of named barriers: program/named_barrier_functions.py.
+NAMED_BARRIER_INIT = frozenset(("named_barrier_init", "_Z18named_barrier_initi", "_Z18named_barrier_initj"))
+NAMED_BARRIER_FUNCTIONS = NAMED_BARRIER_INIT | {
+    "work_group_named_barrier",
+    "_Z24work_group_named_barrierPU3AS314__namedBarrierj",
+    "_Z24work_group_named_barrierPU3AS314__namedBarrierj12memory_scope",
+}
+
 
 def source_name(name: str) -> str:
     """The name in OpenCL C of a function by its link name (Itanium C++ ABI, 5.1.2: <source-name>).

@@ -194,6 +194,7 @@ class KernelPlan:
     vector_functions: dict[Function, VectorFunction] = field(default_factory=dict)  # that calls are of
     returned: Slot | None = None  # says which work-items have returned before others were done
     uses_printf: bool = False
+    takes_turns: bool = False  # its sub-groups may wait for one another (groups/sub_group_turns.py)
     uses_pipes: bool = False  # it may wait for what another kernel writes or reads
     has_more: bool = False  # there is something that PlanOptions.thorough would do
     has_lane_loops: bool = False  # lanes go to some branches one by one (vectorize/lane_loops.py)

@@ -10,6 +10,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "loader/sub_groups.h"
+
 #if defined(__x86_64__)
 #define HOST_ARCH cld_arch_x86_64
 #elif defined(__aarch64__)

@@ -15,7 +15,7 @@ _PARAMETERS = """global uint *p, local uint *l, global int *z, global char *c, g
     write_only image2d_t v, write_only image3d_t o, read_only image2d_depth_t d, write_only image2d_depth_t w,
     read_only image2d_array_depth_t da"""
 
-# The sub-groups of OpenCL C 3.0's feature: older programs know them as the extension cl_khr_subgroups.
+# The sub-groups of OpenCL C 3.0's feature, and of an extension for older versions.
 _SUB_GROUPS = """p[0] = get_sub_group_size() + get_max_sub_group_size() + get_num_sub_groups()
     + get_sub_group_id() + get_sub_group_local_id();
     sub_group_barrier(CLK_LOCAL_MEM_FENCE);
@@ -29,6 +29,9 @@ _SUB_GROUPS = """p[0] = get_sub_group_size() + get_max_sub_group_size() + get_nu
 # {name: what a kernel does with the functions}.
 FUNCTIONS = {
     "__opencl_c_subgroups": _SUB_GROUPS,
+    "cl_khr_subgroups": _SUB_GROUPS,
+    "cl_khr_subgroup_named_barrier": """local struct __namedBarrier *two = named_barrier_init(2);
+        work_group_named_barrier(two, CLK_LOCAL_MEM_FENCE); p[0] = 1;""",
     "cl_khr_subgroup_extended_types": """c[0] = sub_group_reduce_add(c[1]);
         t[0] = sub_group_scan_inclusive_max(t[1]); z[0] = sub_group_broadcast((char4)(c[0]), 1u).x;""",
     "cl_khr_subgroup_non_uniform_vote": """z[0] = sub_group_elect() + sub_group_non_uniform_all(z[1])
@@ -154,7 +157,7 @@ def test_every_extension_is_here():
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_sub_groups_with_the_pragma_of_their_extension(version):
-    """Independent progress is not promised, hence the name is not reported; programs say it all the same."""
+    """Programs for older versions ask for the extension."""
     pragma = "#pragma OPENCL EXTENSION cl_khr_subgroups : enable\n"
     result = compiled(_SUB_GROUPS, version, pragma)
     assert result.spirv is not None and "error" not in result.log, result.log

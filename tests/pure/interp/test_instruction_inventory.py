@@ -34,6 +34,7 @@ PASSES |= {
     "FunctionPointerCallINTEL",
     "ConstantFunctionPointerINTEL",
     "ConstantPipeStorage",
+    "NamedBarrierInitialize",
     *(op.name for op in variable_arrays.OPS),
     *(op.name for op in pipes.RULES),
 }
@@ -42,6 +43,9 @@ PASSES |= {
 ELSEWHERE = {
     **dict.fromkeys((op.name for op in variable_arrays.OPS), "tests/runtime/program/test_variable_arrays.py"),
     **dict.fromkeys((op.name for op in pipes.RULES), "tests/runtime/program/test_pipes.py"),
+    "NamedBarrierInitialize": "tests/runtime/codegen/kernel/test_named_barriers.py",
+    "MemoryNamedBarrier": "tests/runtime/codegen/kernel/test_named_barriers.py",
+    "TypeNamedBarrier": "tests/runtime/codegen/kernel/test_named_barriers.py",
     "TypePipe": "tests/runtime/program/test_pipes.py",
     "TypeReserveId": "tests/runtime/program/test_pipes.py",
     "ConstantPipeStorage": "tests/runtime/program/test_pipes.py",
@@ -140,7 +144,12 @@ def test_every_instruction_is_lowered():
 
 
 def test_every_instruction_is_interpreted():
-    handled = READ | RUN | PASSES | {"ControlBarrier", "Load", "Store", "FunctionCall", "Line", "NoLine"}
+    handled = (
+        READ
+        | RUN
+        | PASSES
+        | {"ControlBarrier", "MemoryNamedBarrier", "Load", "Store", "FunctionCall", "Line", "NoLine"}
+    )
     assert not [
         op.name
         for op in reachable()
