@@ -126,6 +126,7 @@ core: setup
 # What the compiler makes of one kernel, into cl_driver/ARCHITECTURE.md: after a change that is meant.
 pages: setup
 	$(VENV) -m tests.pages
+	$(VENV) -m conformance.features
 
 lint: setup
 	$(VENV) -m ruff check .

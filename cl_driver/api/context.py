@@ -18,8 +18,9 @@ class Context:
 
     invalid: ClassVar[int] = cl.CL_INVALID_CONTEXT
 
-    def __init__(self, devices: dict[int, Device]) -> None:
+    def __init__(self, devices: dict[int, Device], words: list[str]) -> None:
         self.devices = devices  # by key
+        self.words = words  # of frontend/options.CONTEXT_WORDS: what its programs are compiled with
 
 
 @entrypoint("clCreateContext")
@@ -29,16 +30,22 @@ def create_context(properties: list[int] | None, devices: list[int]) -> tuple[in
     properties: the words of the list, with its final 0; CL_CONTEXT_PLATFORM's value is 1 if the handle is
     this platform's and 0 if it is not. devices: keys.
     """
-    check_properties(properties or [0])
+    words = check_properties(properties or [0])
     if spawn.may_change_root():
         from ..service import process
 
         process.hold()
-    return (adopt(Context({key: peer(key, Device) for key in devices})),)
+    return (adopt(Context({key: peer(key, Device) for key in devices}, words)),)
 
 
-def check_properties(words: list[int]) -> None:
-    """Raises CL_INVALID_PROPERTY and the other errors of a list that clCreateContext must refuse (4.4)."""
+# CL_CONTEXT_MEMORY_INITIALIZE_KHR
+_ZEROED = {1: "-cld-zero-local", 2: "-cld-zero-private"}
+
+
+def check_properties(words: list[int]) -> list[str]:
+    """What programs are compiled with for a list of properties. Raises CL_INVALID_PROPERTY and the other
+    errors of one that clCreateContext must refuse (4.4)."""
+    options = []
     # "CL_INVALID_PROPERTY if a context property name in properties is not a supported property name, if the
     # value specified for a supported property name is not valid, or if the same property name is specified
     # more than once."
@@ -51,5 +58,12 @@ def check_properties(words: list[int]) -> None:
             require(value == 1, cl.CL_INVALID_PLATFORM, "the platform of the properties is not this driver's")
         elif name == cl.CL_CONTEXT_INTEROP_USER_SYNC:
             require(value in (cl.CL_FALSE, cl.CL_TRUE), cl.CL_INVALID_PROPERTY, "not a cl_bool")
+        elif name == cl.CL_CONTEXT_MEMORY_INITIALIZE_KHR:
+            require(not value & ~sum(_ZEROED), cl.CL_INVALID_PROPERTY, "not a kind of memory to initialise")
+            options += [word for bit, word in _ZEROED.items() if value & bit]
+        elif name == cl.CL_CONTEXT_TERMINATE_KHR:
+            require(value in (cl.CL_FALSE, cl.CL_TRUE), cl.CL_INVALID_PROPERTY, "not a cl_bool")
+            options += ["-cld-terminate"] * value
         else:
             raise CLError(cl.CL_INVALID_PROPERTY, f"{name:#x} is not a context property")
+    return options

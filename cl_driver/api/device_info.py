@@ -327,11 +327,11 @@ DEVICE_INFO: dict[int, Row[Device]] = {
     cl.CL_DEVICE_PREFERRED_GLOBAL_ATOMIC_ALIGNMENT: uint(0),
     cl.CL_DEVICE_PREFERRED_LOCAL_ATOMIC_ALIGNMENT: uint(0),
     cl.CL_DEVICE_MAX_NUM_SUB_GROUPS: uint(lambda _: _most_sub_groups()),
+    cl.CL_DEVICE_MAX_NAMED_BARRIER_COUNT_KHR: uint(limits.MAX_NAMED_BARRIERS),
     # cl_intel_required_subgroup_size
     cl.CL_DEVICE_SUB_GROUP_SIZES_INTEL: sizes(lambda _: limits.SUB_GROUP_SIZES),
-    # "This query must return CL_TRUE for devices that support the cl_khr_subgroups extension", which this one
-    # does not: the sub-groups of a group take turns on one thread.
-    cl.CL_DEVICE_SUB_GROUP_INDEPENDENT_FORWARD_PROGRESS: uint(FALSE),
+    # "This query must return CL_TRUE for devices that support the cl_khr_subgroups extension."
+    cl.CL_DEVICE_SUB_GROUP_INDEPENDENT_FORWARD_PROGRESS: uint(_capable("subgroups")),
     cl.CL_DEVICE_ATOMIC_MEMORY_CAPABILITIES: ulong(ATOMIC_CAPABILITIES),
     cl.CL_DEVICE_ATOMIC_FENCE_CAPABILITIES: ulong(ATOMIC_CAPABILITIES | cl.CL_DEVICE_ATOMIC_SCOPE_WORK_ITEM),
     cl.CL_DEVICE_NON_UNIFORM_WORK_GROUP_SUPPORT: uint(TRUE),

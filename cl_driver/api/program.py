@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+from ..frontend.options import without_context
 from ..log import log as report
 from .context import Context
 from .device import Device
@@ -25,7 +26,8 @@ SOURCE, IL, BINARY, LINKED = "source", "IL", "binary", "linked"
 class DeviceBuild:
     """What a program has for one device.
 
-    status, log, options, binary_type: CL_PROGRAM_BUILD_*; spirv: of a compiled object or library; cut: if
+    status, log, options, binary_type: CL_PROGRAM_BUILD_*, the options behind those of the context
+    (frontend/options.for_context()); spirv: of a compiled object or library; cut: if
     that is only what the object's kernels reach, what client.complete() makes all of it of;
     code_options: those of its options that a link has to know; executable: of a built program, or of a binary
     that waits for clBuildProgram; arg_info: -cl-kernel-arg-info was given.
@@ -167,6 +169,7 @@ def create_program_with_binary(
         build = program.builds[device]
         try:
             unpack(binary, build)
+            _check_suits(build, context)
             build.arg_info = "-cl-kernel-arg-info" in build.options.split()
             build.binary = binary
             statuses.append(cl.CL_SUCCESS)
@@ -176,6 +179,13 @@ def create_program_with_binary(
     # "CL_INVALID_BINARY if an invalid program binary was encountered for any device. binary_status will
     # return specific status for each device."
     return (0 if any(statuses) else adopt(program), statuses)
+
+
+def _check_suits(build: DeviceBuild, context: Context) -> None:
+    """CL_INVALID_BINARY for what was compiled without what the properties of a context ask for."""
+    words, _ = without_context(build.options)
+    lacking = [word for word in context.words if word not in words]
+    require(not lacking, cl.CL_INVALID_BINARY, f"the binary was compiled without {' '.join(lacking)}")
 
 
 @entrypoint("clCreateProgramWithBuiltInKernels", Context)

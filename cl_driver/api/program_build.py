@@ -108,6 +108,7 @@ def build_program(program: Program, devices: list[int] | None, options: bytes | 
     # or clCreateProgramWithBinary."
     require(program.origin in (SOURCE, IL), cl.CL_INVALID_OPERATION, "the program has neither source nor IL")
     source, il, specialisation = program.source, program.il, dict(program.specialisation)
+    text = compiler_options.for_context(program.context.words, text)
 
     def job() -> int:
         from ..service import client
@@ -145,6 +146,7 @@ def compile_program(
             # encountered will be used."
             sources.setdefault(include_name.decode("utf-8", "surrogateescape"), peer(key, Program).source)
     source, il = program.source, program.il
+    text = compiler_options.for_context(program.context.words, text)
 
     def job() -> int:
         from ..service import client
@@ -206,9 +208,11 @@ def link_program(
         links.append(([result.builds[key] for key in keys], modules, code_options))
 
     arg_info = any(program.builds[key].arg_info for program in inputs for key in linked)
+    words = context.words + ["-cl-kernel-arg-info"] * arg_info
+    text = compiler_options.for_context(context.words, text)
 
     def job() -> int:
-        done = [_link(*what, parsed.create_library, arg_info) for what in links]
+        done = [_link(*what, parsed.create_library, words) for what in links]
         return next((status for status in done if status), cl.CL_SUCCESS)
 
     builds = [result.builds[key] for key in linked]
@@ -221,9 +225,10 @@ def _link(
     parts: list[tuple[bytes, Cut | None]],
     code_options: frozenset[str],
     create_library: bool,
-    arg_info: bool,
+    words: list[str],
 ) -> int:
-    """Links modules to a library or an executable for some devices. The status."""
+    """Links modules to a library or an executable for some devices. words: options for its code besides. The
+    status."""
     from ..service import client
 
     modules, before = [], ""
@@ -243,8 +248,9 @@ def _link(
             cl.CL_LINK_PROGRAM_FAILURE,
             code_options,
         )
-    words = sorted(code_options) + ["-cl-kernel-arg-info"] * arg_info
-    executable, log = client.build(modules, " ".join(words)) if not before else (None, before)
+    executable, log = (
+        client.build(modules, " ".join([*words, *sorted(code_options)])) if not before else (None, before)
+    )
     return _finish_executable(builds, executable, log, cl.CL_LINK_PROGRAM_FAILURE)
 
 
@@ -277,7 +283,8 @@ def _takes_link_options(part: DeviceBuild) -> bool:
     """
     if part.binary_type == cl.CL_PROGRAM_BINARY_TYPE_COMPILED_OBJECT:
         return True
-    return compiler_options.parse(part.options, compiler_options.LINK).enable_link_options
+    _, options = compiler_options.without_context(part.options)
+    return compiler_options.parse(options, compiler_options.LINK).enable_link_options
 
 
 def _finish_executable(

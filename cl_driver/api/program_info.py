@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..door import answers
+from ..frontend.options import without_context
 from .entrypoint import entrypoint
 from .errors import CLError, require
 from .generated import enums as cl
@@ -67,7 +68,9 @@ BUILD_INFO: dict[int, Row[DeviceBuild]] = {
     # "If build status of the specified program for device is CL_BUILD_NONE, an empty string is returned."
     cl.CL_PROGRAM_BUILD_OPTIONS: string(
         lambda build: (
-            b"" if build.status == cl.CL_BUILD_NONE else build.options.encode("utf-8", "surrogateescape")
+            b""
+            if build.status == cl.CL_BUILD_NONE
+            else without_context(build.options)[1].encode("utf-8", "surrogateescape")
         )
     ),
     cl.CL_PROGRAM_BUILD_LOG: string(_log),
@@ -131,6 +134,7 @@ def _flags(kernel: KernelInfo) -> int:
     flags += [kernel.reads_ahead, kernel.has_linear]
     flags += [dimension in kernel.once_along for dimension in range(3)]
     flags += [kernel.aligned_groups, kernel.tries_items, kernel.exchanged, kernel.uses_pipes]
+    flags += [kernel.zeroes_local, kernel.terminable]
     flags += [kernel.enqueues, kernel.is_block]
     return sum(int(flag) << bit for bit, flag in enumerate(flags))
 
@@ -152,6 +156,7 @@ def _argument(arg: ArgInfo) -> list[Any]:
         access=_ACCESSES.get(arg.access_qualifier, 0),
         image_type=arg.image_type,
         depth=int(arg.depth),
+        written=int(arg.written),
     )
 
 

@@ -26,15 +26,19 @@ from ..jit import bundle
 from ..jit.errors import CompileError
 from ..jit.executable import MOST_APART, MOST_SPECIALISABLE, ArgInfo, Executable, Globals, KernelInfo
 from ..passes import pipeline as passes
+from ..passes.analysis.spin_locks import only_looks
+from ..passes.analysis.written_arguments import written_arguments
 from ..passes.cost import width
 from ..passes.cost.one_item import depends_on_data, prefers_one
 from ..passes.cost.work import PlanCosts
+from ..passes.ir.link_names import NAMED_BARRIER_FUNCTIONS
 from ..passes.ir.remarks import Remarks
 from ..passes.ir.subgroup_operations import uses_subgroups
 from ..passes.lower.exchange_ids import may_exchange_ids, with_exchanged_ids
 from ..passes.lower.images import depends_on_formats, image_args, is_image_function
 from ..passes.lower.lane_dimension import prefers_dimension_1
 from ..passes.program.lower import WITHOUT_BODY, lower_extensions, may_enqueue
+from ..passes.program.private_initializers import initialise_private_memory
 from ..records import replace
 from ..settings import parse_table
 from ..spirv import blocks, link, local_memory, reflect
@@ -96,6 +100,7 @@ def codegen_options(context: Context) -> CodegenOptions:
         slow_division=target.slow_division,
         far_ahead=target.far_ahead,
         slow_masked_stores=target.slow_masked_stores,
+        terminable=options.terminate,
     )
 
 
@@ -107,7 +112,7 @@ def _is_relaxed(context: Context) -> bool:
 
 def _is_ours(name: str) -> bool:
     """True for functions that programs call and this driver has: in the library, or as instructions."""
-    if name in WITHOUT_BODY or blocks.is_call(name):
+    if name in WITHOUT_BODY or name in NAMED_BARRIER_FUNCTIONS or blocks.is_call(name):
         return True
     return library().has(name) or lowering_of_name(name) is not None or is_image_function(name)
 
@@ -155,6 +160,8 @@ class Prepared:
             validate.validate(self.module, *_accepted())
             inline_assembly.check_targets(self.module, context.target.architecture)
             self.addresses = lower_extensions(self.module, _is_relaxed(context), context.options.debug)
+            if context.options.zero_private:
+                initialise_private_memory(self.module)
             local_memory.check(self.module, host_limits().local_memory)
             self.reflections = {kernel.name: kernel for kernel in reflect.reflect(self.module)}
             self.globals = layout_globals(self.module)
@@ -269,11 +276,12 @@ class Prepared:
         return any(function.control & FunctionControl.OptNoneEXT for function in functions)
 
     def uses_sub_groups(self, name: str) -> bool:
-        """Whether a kernel can tell its sub-groups apart."""
+        """Whether a kernel can tell its sub-groups apart, or they wait for one another."""
         found = self._sub_groups.get(name)
         if found is None:
             functions = reflect.called(self.entry_points[name].function)
-            found = self._sub_groups[name] = uses_subgroups(functions)
+            found = uses_subgroups(functions) or only_looks(self.entry_points[name].function)
+            self._sub_groups[name] = found
         return found
 
     def sub_group_size(self, name: str) -> int:
@@ -358,7 +366,7 @@ def entry(program: Prepared, name: str) -> codegen.KernelCode:
     options = replace(program.lanes(name), apart=_MAY_BE_APART)
     if options.sub_groups:
         flat = lower(program, name, narrow(program, name))
-        if flat.width == 1:
+        if flat.width == 1 or flat.takes_turns:
             return flat
     code = lower(program, name, options, is_entry=True)
     required = program.reflections[name].required_local_size
@@ -424,7 +432,9 @@ def lower(
     functions = library_for(program.context.target)
     how = codegen_options(program.context)
     skip = passes.OPTIONAL if unoptimised else ()
+    zeroed = program.context.options
     options = replace(options, native_half=how.has_native_half, skip=skip, few_lanes=hot)
+    options = replace(options, zero_private=zeroed.zero_private)
     is_optional = not options.sub_groups and vectors != "rest"  # launches need what the entry leaves
     if is_optional:
         options = replace(options, most_text=WIDE_TEXT)
@@ -473,7 +483,8 @@ def lower(
                 raise CodegenError(f"{code.size} bytes of LLVM IR")
             code.remark = code.remark or refusal
             if not program.context.target.parts:
-                code.may_run_in_lockstep = plan.may_run_in_lockstep and not unoptimised
+                # Local memory that lockstep keeps in registers is nothing before it is written.
+                code.may_run_in_lockstep = plan.may_run_in_lockstep and not (unoptimised or zeroed.zero_local)
                 if not plan.vector_functions:
                     code.tiles, code.tiles_first = width.tiles(costs)
                 code.tiles = code.tiles or (later if options.width > 1 else None)
@@ -559,13 +570,17 @@ def kernel_info(program: Prepared, code: codegen.KernelCode) -> KernelInfo:
     """What the data plane and the queries know of a kernel."""
     reflection = program.reflections[code.name]
     uses_sub_groups = program.uses_sub_groups(code.name)
+    written = written_arguments(program.entry_points[code.name].function)
     tile = code.tile if code.tiles is None else code.tile_of_tiles
     return KernelInfo(
         name=code.name,
         has_entry=not code.is_for_any_image,
         symbol=code.symbol,
         object_index=0,
-        args=[_argument(*pair) for pair in zip(reflection.args, code.block, strict=True)],
+        args=[
+            _argument(arg, entry, number in written)
+            for number, (arg, entry) in enumerate(zip(reflection.args, code.block, strict=True))
+        ],
         block_size=code.block_size,
         local_static=code.local_static,
         scratch_fixed=code.scratch_fixed,
@@ -579,6 +594,8 @@ def kernel_info(program: Prepared, code: codegen.KernelCode) -> KernelInfo:
         enqueues=code.enqueues,
         is_block=code.name in program.blocks,
         blocks=program.blocks_of(code.name),
+        zeroes_local=program.context.options.zero_local,
+        terminable=program.context.options.terminate,
         uniform_groups=program.uniform_groups,
         is_wide=code.width > 1,
         has_narrow=code.has_narrow,
@@ -611,7 +628,7 @@ def kernel_info(program: Prepared, code: codegen.KernelCode) -> KernelInfo:
     )
 
 
-def _argument(reflection: reflect.ArgReflection, entry: BlockEntry) -> ArgInfo:
+def _argument(reflection: reflect.ArgReflection, entry: BlockEntry, written: bool) -> ArgInfo:
     return ArgInfo(
         kind=reflection.kind,
         size=reflection.size,
@@ -626,6 +643,7 @@ def _argument(reflection: reflect.ArgReflection, entry: BlockEntry) -> ArgInfo:
         type_qualifier=reflection.type_qualifier,
         image_type=reflection.image_type,
         depth=reflection.depth,
+        written=written,
     )
 
 

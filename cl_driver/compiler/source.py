@@ -52,10 +52,10 @@ def opener(path: str, flags: int) -> int:
 def _parse(options: str) -> option_parser.BuildOptions:
     """The options of a build or compilation, or of a link: the API has checked already which of them."""
     try:
-        return option_parser.parse(options)
+        return option_parser.parse(options, has_context=True)
     except option_parser.OptionError as first:
         try:
-            return option_parser.parse(options, option_parser.LINK)
+            return option_parser.parse(options, option_parser.LINK, has_context=True)
         except option_parser.OptionError:
             raise CompileError(f"options: {first}\n") from first
 

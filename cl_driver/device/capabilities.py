@@ -146,6 +146,16 @@ CAPABILITIES = (
     Capability(
         "3d_image_writes", extensions=("cl_khr_3d_image_writes",), features=("__opencl_c_3d_image_writes",)
     ),
+    Capability(
+        "image_unorm_int_2_101010",
+        extensions={"cl_ext_image_unorm_int_2_101010": (1, 0, 0)},
+        features=("__opencl_c_ext_image_unorm_int_2_101010",),
+    ),
+    Capability(
+        "image_unsigned_10x6_12x4_14x2",
+        extensions={"cl_ext_image_unsigned_10x6_12x4_14x2": (1, 0, 0)},
+        features=("__opencl_c_ext_image_unsigned_10x6_12x4_14x2",),
+    ),
     Capability("pipes", features=("__opencl_c_pipes",), spirv=("Pipes", "PipeStorage")),
     Capability(
         "device_enqueue",
@@ -166,8 +176,15 @@ CAPABILITIES = (
         features=("__opencl_c_work_group_collective_functions",),
         spirv=("Groups",),
     ),
-    # Without cl_khr_subgroups, which promises that the sub-groups of a group make progress independently.
-    Capability("subgroups", features=("__opencl_c_subgroups",), spirv=("SubgroupDispatch",)),
+    Capability(
+        "subgroups",
+        extensions=("cl_khr_subgroups",),
+        features=("__opencl_c_subgroups",),
+        spirv=("SubgroupDispatch",),
+    ),
+    Capability(
+        "subgroup_named_barrier", extensions=("cl_khr_subgroup_named_barrier",), spirv=("NamedBarrier",)
+    ),
     Capability("subgroup_extended_types", extensions=("cl_khr_subgroup_extended_types",)),
     Capability(
         "subgroup_non_uniform_vote",
@@ -386,6 +403,7 @@ CAPABILITIES = (
     Capability("create_command_queue", extensions=("cl_khr_create_command_queue",)),
     Capability("suggested_local_work_size", extensions=("cl_khr_suggested_local_work_size",)),
     Capability("unified_shared_memory", extensions={"cl_intel_unified_shared_memory": (1, 2, 0)}),
+    Capability("unified_svm", extensions={"cl_khr_unified_svm": (0, 9, 0)}),
     Capability("buffer_device_address", extensions={"cl_ext_buffer_device_address": (1, 0, 2)}),
     Capability(
         "command_buffer",
@@ -404,6 +422,20 @@ CAPABILITIES = (
         },
     ),
     Capability(
+        "queue_hints",
+        extensions={"cl_khr_priority_hints": (1, 0, 0), "cl_khr_throttle_hints": (1, 0, 0)},
+    ),
+    Capability("immutable_memory_objects", extensions={"cl_ext_immutable_memory_objects": (1, 0, 0)}),
+    Capability(
+        "extended_async_copies",
+        extensions={
+            "cl_khr_async_work_group_copy_fence": (1, 0, 0),
+            "cl_khr_extended_async_copies": (1, 0, 0),
+        },
+    ),
+    Capability("terminate_context", extensions={"cl_khr_terminate_context": (1, 0, 0)}),
+    Capability("initialize_memory", extensions={"cl_khr_initialize_memory": (1, 0, 0)}),
+    Capability(
         "external_memory",
         extensions={
             "cl_khr_external_memory": (1, 0, 1),
@@ -412,6 +444,13 @@ CAPABILITIES = (
     ),
     Capability("device_uuid", extensions=("cl_khr_device_uuid",)),
     Capability("image2d_from_buffer", extensions=("cl_khr_image2d_from_buffer",)),
+    Capability(
+        "image_from_buffer",
+        extensions={
+            "cl_ext_image_from_buffer": (1, 0, 0),
+            "cl_ext_image_requirements_info": (0, 5, 0),
+        },
+    ),
 )
 
 
@@ -509,6 +548,7 @@ SPIRV_NUMBERS = {
     "DeviceEnqueue": 19,
     "MaskedGatherScatterINTEL": 6427,
     "MemoryAccessAliasingINTEL": 5910,
+    "NamedBarrier": 59,
     "OptNoneEXT": 6094,
     "PipeStorage": 60,
     "Pipes": 17,

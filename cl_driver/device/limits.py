@@ -36,6 +36,7 @@ MAX_SAMPLERS = 128
 MAX_PIPE_ARGS = 16
 PIPE_MAX_ACTIVE_RESERVATIONS = 1 << 16
 PIPE_MAX_PACKET_SIZE = 1 << 16
+MAX_NAMED_BARRIERS = 64  # of a kernel; native_shim/src/abi/kernel_abi.h has it, too
 
 # Of queues on the device; native_shim/src/api/queue.c has the sizes, too. What a kernel enqueues takes some
 # hundred bytes until it is complete. The numbers of queues and of events are no limits of ours.

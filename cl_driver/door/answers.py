@@ -63,6 +63,7 @@ ARGUMENT = Answer(
     access=(U8, "of images: enum cld_access; 0 for others"),
     image_type=(U32, "cl_mem_object_type"),
     depth=(U8, "an image of depth"),
+    written=(U8, "the kernel certainly writes to the buffer that it points to"),
 )
 
 KERNEL = Answer(

@@ -316,6 +316,8 @@ def _say_facts(made: Variant, facts: dict[str, list[tuple[Any, ...]]], file: str
         once = sum(1 for _, is_once, _ in regions if is_once)
         more = f", of which {once} run once per group" if once else ""
         say("plain", f"barriers divide it into {len(regions)} regions{more}")
+    if facts.get("takes turns"):
+        say("poor", "its sub-groups may wait for one another: each has a stack of its own, and takes turns")
     kinds = {"group": "once per group", "affine": "one per work-item, read once per vector"}
     for name, type_, kind, location in facts.get("kept", []):
         line = line_of(location, file)

@@ -1,4 +1,5 @@
-"""Declarations of functions of Intel's extensions: cl_intel_subgroups and its kin, and split barriers.
+"""Declarations of functions of Intel's extensions: cl_intel_subgroups and its kin, and split barriers; and of
+those that Intel's compilers have for named barriers (passes/program/named_barrier_functions.py).
 
 No clang declares them. They are many, and few programs call any: a program gets them once clang has said that
 it misses one. clang's back end makes SPV_INTEL_subgroups and SPV_INTEL_split_barrier of calls of these names.
@@ -10,7 +11,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-_MISSED = re.compile(r"error: .*'intel_(sub_group|work_group_barrier)_\w+'")
+_MISSED = re.compile(
+    r"error: .*'(intel_(sub_group|work_group_barrier)_\w+|named_barrier_init|work_group_named_barrier)'"
+)
 _ATTRIBUTES = "__attribute__((overloadable, convergent))"
 
 # The extension: types with their vectors, for shuffles.
@@ -48,6 +51,13 @@ def declarations(has: set[str], standard: tuple[int, int]) -> list[str]:
             lines.append(f"{start}(cl_mem_fence_flags);")
             if standard >= (2, 0):
                 lines.append(f"{start}(cl_mem_fence_flags, memory_scope);")
+    if "cl_khr_subgroup_named_barrier" in has:
+        lines.append("struct __namedBarrier;")
+        lines.append(f"__local struct __namedBarrier * {_ATTRIBUTES} named_barrier_init(int);")
+        wait = f"void {_ATTRIBUTES} work_group_named_barrier(__local struct __namedBarrier *"
+        lines.append(f"{wait}, cl_mem_fence_flags);")
+        if standard >= (2, 0):
+            lines.append(f"{wait}, cl_mem_fence_flags, memory_scope);")
     if "cl_intel_subgroups" not in has:
         return lines
     lines += _shuffles(has)

@@ -59,7 +59,7 @@ def _has_odd_integers(spirv: bytes) -> bool:
 
 
 def _misses_functions(errors: str) -> bool:
-    if "'intel_" not in errors:
+    if "'intel_" not in errors and "named_barrier" not in errors:
         return False
     from . import intel_functions
 

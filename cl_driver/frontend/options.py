@@ -9,7 +9,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from typing import TypeAlias
 
     Version: TypeAlias = tuple[int, int]
@@ -49,6 +49,17 @@ FIELDS: dict[str, Field] = {
     "create_library": False,
     "enable_link_options": False,
     "spir": False,
+    "zero_local": False,
+    "zero_private": False,
+    "terminate": False,
+}
+
+# What the properties of a context ask for. Programs cannot give them as options: the driver puts them before
+# what they give (for_context()).
+CONTEXT_WORDS: Flags = {
+    "-cld-zero-local": ("zero_local",),
+    "-cld-zero-private": ("zero_private",),
+    "-cld-terminate": ("terminate",),
 }
 
 # What each option sets, by where it is allowed.
@@ -151,6 +162,9 @@ class BuildOptions:
     create_library: bool
     enable_link_options: bool
     spir: bool  # -x spir
+    zero_local: bool  # local memory is zeros when a work-group begins
+    zero_private: bool  # private memory is zeros where the program does not say what it is
+    terminate: bool  # kernels end when their context is terminated
 
     def __init__(self, **given: Field) -> None:
         for name, default in FIELDS.items():
@@ -218,6 +232,8 @@ class BuildOptions:
             arguments.append("-cl-uniform-work-group-size")
         if self.kernel_arg_info:
             arguments.append("-cl-kernel-arg-info")
+        if self.zero_private:
+            arguments.append("-ftrivial-auto-var-init=zero")
         arguments.append(f"-ffp-contract={'on' if fma else 'off'}")
         arguments.append(self.optimisation)
         return arguments
@@ -286,12 +302,31 @@ def tokens(text: str) -> list[str]:
     return out
 
 
-def parse(text: str | None, stage: str = BUILD) -> BuildOptions:
+def for_context(words: Iterable[str], text: str) -> str:
+    """The options of an application with those of its context."""
+    return " ".join([*words, text])
+
+
+def without_context(text: str) -> tuple[list[str], str]:
+    """What for_context() has put together: the words, and what the application gave."""
+    words: list[str] = []
+    while True:
+        word, _, rest = text.partition(" ")
+        if word not in CONTEXT_WORDS:
+            return words, text
+        words.append(word)
+        text = rest
+
+
+def parse(text: str | None, stage: str = BUILD, has_context: bool = False) -> BuildOptions:
     """The options of clBuildProgram, clCompileProgram or clLinkProgram (5.8.6 and 5.8.7).
 
-    text: as the application gave it, None for none; stage: BUILD, COMPILE or LINK. Raises OptionError.
+    text: as the application gave it, None for none; stage: BUILD, COMPILE or LINK; has_context: it is one of
+    for_context(). Raises OptionError.
     """
     flags = _LINKER_FLAGS if stage == LINK else _COMPILER_FLAGS
+    if has_context:
+        flags = {**flags, **CONTEXT_WORDS}
     values: dict[str, Field] = {}
     definitions: list[Definition] = []
     folders: list[str] = []

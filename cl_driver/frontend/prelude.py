@@ -4,8 +4,10 @@ clang declares all other built-in functions when a program looks for their names
 enable them); those that its back end gets wrong have bodies in corrections.py. Here are only
 
 - cl_intel_bfloat16_conversions,
-- the functions of cl_khr_work_group_uniform_arithmetic,
+- what get_image_channel_data_type returns for formats that clang 20 and 21 do not know,
 - CLK_NULL_EVENT, which the back end cannot write,
+- the functions of cl_khr_work_group_uniform_arithmetic, cl_khr_extended_async_copies and
+  cl_khr_async_work_group_copy_fence,
 - atomic_init of half, and of the other types, which a declaration of it hides,
 - for programs that miss them, the functions of intel_functions.py.
 
@@ -35,6 +37,23 @@ _HALF_ATOMICS = {
     "__opencl_c_ext_fp16_global_atomic_load_store",
     "cl_khr_int64_base_atomics",
     "cl_khr_int64_extended_atomics",
+}
+
+# Data types of images, by the extensions that they are of.
+_DATA_TYPES = {
+    "cl_ext_image_unorm_int_2_101010": {"UNORM_INT_2_101010_EXT": 0x10E5},
+    # OpenCL C has two names for some, of which clang 22 knows one.
+    "cl_ext_image_unsigned_10x6_12x4_14x2": {
+        "UNORM_10X6_EXT": 0x10E1,
+        "UNORM_INT10X6_EXT": 0x10E1,
+        "UNSIGNED_INT10X6_EXT": 0x10E6,
+        "UNSIGNED_INT12X4_EXT": 0x10E7,
+        "UNSIGNED_INT14X2_EXT": 0x10E8,
+        "UNORM_12X4_EXT": 0x10E9,
+        "UNORM_INT12X4_EXT": 0x10E9,
+        "UNORM_14X2_EXT": 0x10EA,
+        "UNORM_INT14X2_EXT": 0x10EA,
+    },
 }
 
 _SIZES = ("", "2", "3", "4", "8", "16")
@@ -67,6 +86,10 @@ def text(
         lines += _uniform_arithmetic("cl_khr_fp16" in has, "cl_khr_fp64" in has)
         if "__opencl_c_device_enqueue" in has:
             lines += _null_event()
+        lines += _group_copies(has)
+        for extension in sorted(has & _DATA_TYPES.keys()):
+            for name, value in _DATA_TYPES[extension].items():
+                lines += [f"#ifndef CLK_{name}", f"#define CLK_{name} {value:#x}", "#endif"]
         if has >= _HALF_ATOMICS:
             lines += _atomic_init("cl_khr_fp64" in has)
     if with_intel:
@@ -119,6 +142,21 @@ def _null_event() -> list[str]:
         "#undef CLK_NULL_EVENT",
         "#define CLK_NULL_EVENT __cld_null_event()",
     ]
+
+
+def _group_copies(has: set[str]) -> list[str]:
+    lines = []
+    if "cl_khr_async_work_group_copy_fence" in has:
+        parameter = "cl_mem_fence_flags"
+        lines.append(_declare("void", "async_work_group_copy_fence", parameter, attribute="convergent"))
+    if "cl_khr_extended_async_copies" in has:
+        for name, sizes in (("2D2D", 5), ("3D3D", 8)):
+            for to, from_ in (("__local", "__global"), ("__global", "__local")):
+                places = f"{to} void *", "size_t", f"const {from_} void *", "size_t"
+                rest = *("size_t",) * sizes, "event_t"
+                name_ = f"async_work_group_copy_{name}"
+                lines.append(_declare("event_t", name_, *places, *rest, attribute="convergent"))
+    return lines
 
 
 def _atomic_init(has_double: bool) -> list[str]:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
 from ..passes.ir.layout import size_of
-from ..passes.ir.ops import PassOp
+from ..passes.ir.ops import BARRIER_BITS, PassOp
 from ..spirv.enums import Op, StorageClass
 from ..spirv.module import Instruction, Kind
 from . import numbers as n
@@ -49,6 +49,12 @@ def _(machine: Machine, instruction: Instruction, operands: list[Datum], item: I
 @_effect(Op.SaveMemoryINTEL, Op.RestoreMemoryINTEL)
 def _(machine: Machine, instruction: Instruction, operands: list[Datum], item: Item) -> Datum:
     return 0  # memory is not scarce here
+
+
+@_effect(Op.NamedBarrierInitialize)
+def _(machine: Machine, instruction: Instruction, operands: list[Datum], item: Item) -> Datum:
+    number = machine.named_barriers.setdefault(instruction, len(machine.named_barriers))
+    return operands[0] << BARRIER_BITS | number
 
 
 @_effect(Op.Undef)

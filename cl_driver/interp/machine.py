@@ -46,6 +46,11 @@ _ASKS_LANES = frozenset((PassOp.AnyLane, PassOp.AnyLaneOfPart, PassOp.FirstItem)
 NO_OPS = frozenset(("_Z9mem_fencej", "_Z14read_mem_fencej", "_Z15write_mem_fencej", "cld_yield"))
 
 
+_TURN = 200  # blocks after which others run
+
+# The request of a work-item that waits for nobody it knows of: it may wait for what others write to memory.
+TURN: Request = Instruction(PassOp.Yield), []
+
 # What an instruction gave, or an argument is.
 Values: TypeAlias = dict[Value, Datum]
 # Executes instructions up to where others are needed; is sent what they give, and returns a value.
@@ -96,6 +101,8 @@ class Machine:
         self.steps = 0
         self.clock = 0  # how often OpReadClockKHR was executed
         self.max_steps = 50_000_000
+        self.named_barriers: dict[Instruction, int] = {}  # their numbers, by what makes them
+        self.takes_turns = False  # whether others run where a work-item has gone on for long
 
     # Operands
 
@@ -160,6 +167,7 @@ class Machine:
         previous: Block | None = None
         allocated: list[int] = []
         frame = Frame(function, self.nests) if self.tracks else None
+        visited = 0  # blocks
         if frame is not None:
             item.frames.append(frame)
         while True:
@@ -175,6 +183,9 @@ class Machine:
             self.steps += len(block.instructions)
             if self.steps > self.max_steps:
                 raise InterpreterError("too many steps: an endless loop?")
+            visited += 1
+            if self.takes_turns and visited % _TURN == 0:
+                yield TURN
             following: Block | None = None
             for instruction in block.instructions[len(phis) :]:
                 op = instruction.op
@@ -229,7 +240,9 @@ class Machine:
         """One instruction that is not a terminator. Yields at what concerns the whole group."""
         if item.parts and self.shapes is not None and instruction in self.shapes.part_of:
             item = item.parts[self.shapes.part_of[instruction] - 1]
-        if instruction.op in ACROSS_LANES:
+        if instruction.op is PassOp.Yield:
+            return (yield TURN)
+        if instruction.op in ACROSS_LANES or instruction.op is Op.MemoryNamedBarrier:
             operands = [self.evaluate(o, values, item) for o in instruction.operands]
             active = instruction.mask is None or self.evaluate(instruction.mask, values, item)
             return (yield instruction, [active, *operands])

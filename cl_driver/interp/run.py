@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import product
-from typing import Any
+from typing import Any, TypeAlias
 
 from ..passes.ir.instructions import ACROSS_LANES, is_by_value
 from ..passes.ir.layout import size_of
 from ..passes.ir.library import Library
-from ..passes.ir.ops import REGION_END, PassBuiltIn, PassOp
+from ..passes.ir.ops import BARRIER_BITS, REGION_END, PassBuiltIn, PassOp
 from ..passes.ir.plan import KernelPlan, Region, Slot
-from ..passes.ir.shapes import ShapeInfo
 from ..passes.ir.subgroup_operations import uses_subgroups
-from ..spirv.enums import BuiltIn, Op, StorageClass
-from ..spirv.module import Argument, Function, Instruction, Kind, Module, Type, Undef
+from ..spirv.enums import BuiltIn, Op, Scope, StorageClass
+from ..spirv.module import Argument, Function, Instruction, Kind, Module, Type
 from ..spirv.reflect import called
 from . import numbers as n
 from .collectives import combine_collective
-from .machine import Item, Machine, _Three, builtin_values, local_index
+from .machine import TURN, Item, Machine, _Three, builtin_values, local_index
 from .memory import Datum, InterpreterError, zero
-from .subgroups import Builtins, across_lanes, active_items, answer_subgroup
+from .subgroups import Builtins, across_lanes, active_items, answer_subgroup, items_that_meet
+from .traces import check_traces
+
+# Runs a vector of work-items. It yields a named barrier where it waits for others, None where these may go
+# on, and returns the regions that it goes on to.
+Vector: TypeAlias = Generator[int | None, None, set[int]]
 
 
 @dataclass(frozen=True)
@@ -189,6 +193,7 @@ class _DirectGroup:
         self.sub_group_size = sub_group_size
 
     def run(self, machine: Machine, items: list[Item], arguments: list[Datum], size: _Three) -> None:
+        machine.takes_turns = True
         waiting = [machine.call(self.function, self.own(machine, arguments), item) for item in items]
         answers: list[Datum] = [None] * len(items)
         requests: list[Any] = [None] * len(items)
@@ -208,11 +213,18 @@ class _DirectGroup:
                 asked = [(items[k].builtins, requests[k][1]) for k in moving]
                 for k, answer in zip(moving, answer_subgroup(machine, instruction, asked), strict=True):
                     answers[k] = answer
+            # Who takes turns asks for nothing.
+            moving += [k for k in going if requests[k] is TURN]
+            if not moving:
+                moving = items_that_meet(items, requests, self.sub_group_size)
+            if moving:
                 continue
             moving = going
             if len({requests[k][0] for k in going}) != 1:
                 raise InterpreterError("the work-items of a group wait at different barriers")
             instruction = requests[going[0]][0]
+            if instruction.op is Op.MemoryNamedBarrier:
+                raise InterpreterError("too few sub-groups come to a named barrier")
             if len(going) < len(items) and instruction.op is not Op.ControlBarrier:
                 raise InterpreterError(f"{instruction.op.name} is not met by all work-items")
             # Work-items that have returned are as good as waiting, which the specification does not demand.
@@ -324,11 +336,10 @@ class _PlanGroup:
             context.begin_region()
             if region.once:
                 once = Item(items[0].builtins, 0, True, context)
-                (index,) = self.lanes(machine, region, [once], arguments)
+                (index,) = self.in_turns([self.lanes(machine, region, [once], arguments)])
                 continue
-            exits = set()
-            for vector in self.vectors(items, size):
-                exits.update(self.lanes(machine, region, vector, arguments))
+            vectors = [self.lanes(machine, region, v, arguments) for v in self.vectors(items, size)]
+            exits = self.in_turns(vectors)
             exits.discard(REGION_END)  # work-items that have returned have no say
             if len(exits) > 1:
                 raise InterpreterError(f"work-items leave region {index} to different regions {exits}")
@@ -389,8 +400,31 @@ class _PlanGroup:
         row: int = builtins[BuiltIn.WorkgroupSize][0]
         return items // max(1, row)
 
-    def lanes(self, machine: Machine, region: Region, vector: list[Item], arguments: list[Datum]) -> set[int]:
-        """Runs one vector in lockstep where the lanes ask about one another; returns where they exit to."""
+    def in_turns(self, vectors: list[Vector]) -> set[int]:
+        """Runs vectors to their ends, one after the other where they need not wait for one another. Gives
+        where they exit to."""
+        exits: set[int] = set()
+        met: dict[int, list[Vector]] = {}  # at named barriers
+        while vectors:
+            going: list[Vector] = []
+            for vector in vectors:
+                try:
+                    barrier = next(vector)
+                except StopIteration as stop:
+                    exits |= stop.value
+                    continue
+                there = going if barrier is None else met.setdefault(barrier, [])
+                there.append(vector)
+                if barrier is not None and len(there) >= barrier >> BARRIER_BITS:
+                    going += met.pop(barrier)
+            vectors = going
+        if met:
+            raise InterpreterError("too few sub-groups come to a named barrier")
+        return exits
+
+    def lanes(self, machine: Machine, region: Region, vector: list[Item], arguments: list[Datum]) -> Vector:
+        """Runs one vector in lockstep where the lanes ask about one another, up to where others may go on;
+        returns where they exit to."""
         machine.shapes = region.shapes if self.plan.options.width > 1 and not region.once else None
         if self.check_shapes:
             for item in vector:
@@ -410,7 +444,14 @@ class _PlanGroup:
                 return {e for e, item in zip(exits, vector, strict=True) if item.exists}
             if exits or len({r[0] for r in requests}) != 1:
                 raise InterpreterError("the lanes of a vector are not in lockstep")
-            if requests[0][0].op in ACROSS_LANES:
+            op = requests[0][0].op
+            if op is PassOp.Yield:
+                yield None
+                answers = [None] * len(vector)
+            elif op is Op.MemoryNamedBarrier:
+                yield from {barrier for _, (active, barrier, *_) in requests if active}
+                answers = [None] * len(vector)
+            elif op in ACROSS_LANES:
                 answers = across_lanes(requests[0][0], [r[1] for r in requests])
             else:
                 answers = [self.answer(requests[0][0], [r[1][0] for r in requests])] * len(vector)
@@ -421,56 +462,11 @@ class _PlanGroup:
             return any(values)
         if instruction.op is PassOp.FirstItem:
             return values[0]
+        if instruction.op is Op.ControlBarrier and values[0] == Scope.Subgroup:
+            return None  # they have met
         if instruction.mask is None:
             raise InterpreterError(f"{instruction.op.name} inside of a region")
         results = [v for v in values if v is not None]
         if len(set(results)) > 1:
             raise InterpreterError(f"{instruction.op.name} is not uniform: {results}")
         return results[0] if results else zero(instruction.type)
-
-
-def check_traces(shapes: ShapeInfo, lanes: list[Item]) -> None:
-    """Compares what the lanes that exist computed with the strides that the shape analysis claims:
-    InterpreterError where they differ.
-
-    An undefined value is 0 in all lanes here, so what may come from one is not checked for its stride.
-    """
-    maybe_undefined: set[Instruction] = set()
-    for row in zip(*[item.trace for item in lanes if item.exists], strict=True):
-        instruction = row[0][0]
-        if any(other is not instruction for other, _ in row):
-            places = [f"{i.op.name} {i.name} in {i.block.name}" for i, _ in row]
-            raise InterpreterError(f"lanes part from one another: {places}")
-        values = [value for _, value in row]
-        part = shapes.part_of.get(instruction, 0)
-        if part:
-            existing = [item for item in lanes if item.exists]
-            values = [v for v, item in zip(values, existing, strict=True) if item.parts[part - 1].exists]
-            if not values:
-                continue
-        stride = shapes.stride(instruction)
-        if instruction in shapes.private or values[0] is None:
-            continue
-        undefined = any(isinstance(o, Undef) or o in maybe_undefined for o in instruction.operands)
-        (maybe_undefined.add if undefined else maybe_undefined.discard)(instruction)
-        columns: list[Sequence[Datum]] = [values]
-        claims = (stride,) if not isinstance(stride, tuple) else stride
-        if isinstance(stride, tuple):
-            columns = list(zip(*values, strict=True))
-        for claimed, column in zip(claims, columns, strict=True):
-            if undefined and claimed != 0:
-                continue
-            if claimed is not None and not _has_stride(column, claimed, instruction.type):
-                raise InterpreterError(
-                    f"{instruction.op.name} {instruction.name} in {instruction.block.name} has stride "
-                    f"{claimed}, values are {column}"
-                )
-
-
-def _has_stride(values: Sequence[Datum], stride: int, type_: Type) -> bool:
-    if stride == 0:
-        return all(v == values[0] or v != v for v in values)
-    if type_.kind is Kind.VECTOR:
-        type_ = type_.element
-    width = type_.width if type_.kind is Kind.INT else 64
-    return all(n.mask(v - values[0] - lane * stride, width) == 0 for lane, v in enumerate(values))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from ..passes.ir.dominance import Loop, LoopNest, dominators
 from ..passes.ir.instructions import predecessors
 from ..passes.ir.layout import size_of
-from ..passes.ir.ops import PassOp
+from ..passes.ir.ops import BARRIER_BITS, PassOp
 from ..passes.ir.subgroup_operations import is_subgroup_operation
 from ..spirv.enums import BuiltIn, GroupOperation, Op, Scope
 from ..spirv.module import Block, Function, Instruction, Kind
@@ -100,14 +100,38 @@ def _bits(ballot: Iterable[int]) -> int:
 
 def active_items(items: Sequence[Item], requests: Sequence[Request | None], size: int) -> list[int]:
     """The work-items of one sub-group that execute their operation together next: those that are at the
-    earliest position. Empty if no work-item waits for its sub-group."""
+    earliest position. Empty if no work-item waits for its sub-group, or some are still to come."""
     for start in range(0, len(items), size):
+        if any(r is not None and r[0].op is PassOp.Yield for r in requests[start : start + size]):
+            continue
         waiting = [k for k in range(start, min(start + size, len(items))) if _is_subgroups(requests[k])]
         if waiting:
             positions = {k: [frame.position() for frame in items[k].frames] for k in waiting}
             first = min(positions.values())
             return [k for k in waiting if positions[k] == first]
     return []
+
+
+def items_that_meet(items: Sequence[Item], requests: Sequence[Request | None], size: int) -> list[int]:
+    """The work-items of as many sub-groups at a named barrier as it is for. All of these sub-groups'
+    work-items are there. Empty if no barrier has so many."""
+    met: dict[Datum, list[int]] = {}
+    sub_groups: dict[Datum, int] = {}
+    for start in range(0, len(items), size):
+        here = [k for k in range(start, min(start + size, len(items))) if requests[k] is not None]
+        found = {_named_barrier(requests[k]) for k in here}
+        if len(found) == 1 and (barrier := found.pop()) is not None:
+            met.setdefault(barrier, []).extend(here)
+            sub_groups[barrier] = count = sub_groups.get(barrier, 0) + 1
+            if count >= barrier >> BARRIER_BITS:
+                return met[barrier]
+    return []
+
+
+def _named_barrier(request: Request | None) -> Datum:
+    if request is None or request[0].op is not Op.MemoryNamedBarrier:
+        return None
+    return request[1][1]
 
 
 def _is_subgroups(request: Request | None) -> bool:

@@ -134,7 +134,8 @@ class ArgInfo(_Record):
     LOCAL; align: of the value, or of the pointee for LOCAL; offset: in the argument block; constant: the
     pointee is in the constant address space. The rest is CL_KERNEL_ARG_*, enums as the API has them; known:
     whether they are (CL_KERNEL_ARG_INFO_NOT_AVAILABLE otherwise). image_type: CL_MEM_OBJECT_IMAGE... of an
-    image, else 0; depth: whether it is declared as an image of depth.
+    image, else 0; depth: whether it is declared as an image of depth; written: the kernel certainly writes to
+    the buffer that it points to (passes/analysis/written_arguments.py).
     """
 
     FIELDS = _fields(
@@ -151,6 +152,7 @@ class ArgInfo(_Record):
         type_qualifier=_any_int,
         image_type=_small,
         depth=_flag,
+        written=_flag,
     )
     __slots__ = tuple(FIELDS)
 
@@ -167,6 +169,7 @@ class ArgInfo(_Record):
     type_qualifier: int
     image_type: int
     depth: bool
+    written: bool
 
 
 class KernelInfo(_Record):
@@ -177,9 +180,10 @@ class KernelInfo(_Record):
     bytes of kernel-scope local variables; scratch_fixed, scratch_per_item: see struct cld_thread;
     required_local_size, max_local_size: zeros if the kernel has none; max_group_size:
     CL_KERNEL_WORK_GROUP_SIZE; width: work-items per vector; uses_pipes: it may wait for other kernels;
-    enqueues: it may enqueue blocks, or uses their events; is_block: it is one; blocks: numbers of those that
-    it enqueues, and that these do, among the executable's; uniform_groups: every work-group must be full, as
-    before OpenCL C 2.0; is_wide: the
+    zeroes_local: local memory is zeros when a group begins; terminable: it ends when its context is
+    terminated; enqueues: it may enqueue blocks, or uses their events; is_block: it is one; blocks: numbers of
+    those that it enqueues, and that these do, among the executable's; uniform_groups: every work-group must
+    be full, as before OpenCL C 2.0; is_wide: the
     entry takes `width` work-items of dimension 0 at a time; has_narrow, has_rest, has_tiled: whether there is
     code of these kinds (variants.KINDS), for launches that the entry does not suit, those with global
     ids or sizes from 2^29 among them; for what it leaves of rows and columns that are not whole tiles
@@ -224,6 +228,8 @@ class KernelInfo(_Record):
         width=_small,
         uses_printf=_flag,
         uses_pipes=_flag,
+        zeroes_local=_flag,
+        terminable=_flag,
         enqueues=_flag,
         is_block=_flag,
         blocks=_list,
@@ -274,6 +280,8 @@ class KernelInfo(_Record):
     width: int
     uses_printf: bool
     uses_pipes: bool
+    zeroes_local: bool
+    terminable: bool
     enqueues: bool
     is_block: bool
     blocks: list[int]

@@ -15,13 +15,14 @@ from ..spirv.module import EntryPoint, Function, Module, Variable
 from ..spirv.types import TypeTable
 from .analysis.memory_order import orders_memory
 from .analysis.shape import analyse_parts
-from .analysis.spin_locks import waits_for_locks
+from .analysis.spin_locks import waiting_loops, waits_for_locks
 from .analysis.text_size import text_size
 from .groups.barriers import has_boundary, split_at_barriers
 from .groups.item_early_exit import end_rows
 from .groups.linear_ids import put_linear_ids
 from .groups.lockstep import make_lockstep
 from .groups.row_early_exit import mark_row_ends
+from .groups.sub_group_turns import let_others_go_on
 from .ir.dump import function_text
 from .ir.instructions import instruction_count
 from .ir.library import Library
@@ -47,6 +48,7 @@ from .lower.images import image_args, lower_images
 from .lower.inline import inline, inlined_size, inlined_sizes
 from .lower.kept_calls import kept_functions, private_size, sizes_with_calls
 from .lower.mul24 import multiply_plainly
+from .lower.named_barriers import has_named_barriers, lower_named_barriers
 from .lower.powers import expand_powers
 from .lower.subgroups import lower_subgroups
 from .lower.toward_zero import round_toward_zero
@@ -121,7 +123,7 @@ def plan(
     if has_variable_arrays(module):
         from .program.variable_arrays import lower_variable_arrays
 
-        run_pass("variable_arrays", lower_variable_arrays, options, function, types)
+        run_pass("variable_arrays", lower_variable_arrays, options, function, types, options.zero_private)
     has_order = orders_memory(function)
     run_pass("vloadn", load_vectors, options, function, types)
     run_pass("mul24", multiply_plainly, options, function)
@@ -151,6 +153,9 @@ def plan(
         if run_pass("expand_builtins", expand_builtins, options, function, types, library):
             function = run_pass("inline", inline, options, None, module, function, still_kept)
 
+    if options.sub_groups or Capability.NamedBarrier in module.capabilities:
+        run_pass("named_barriers", lower_named_barriers, options, function, types)
+
     # Before anything is simplified: what sub-groups do becomes arithmetic.
     run_pass("subgroups", lower_subgroups, options, function, types, options.width)
 
@@ -174,7 +179,7 @@ def plan(
     if options.width > 1 and options.most_text and text_size(function) > options.most_text:
         raise PlanError(f"more than {options.most_text} bytes of LLVM IR")
 
-    if options.width > 1 or has_boundary(function):
+    if options.width > 1 or options.sub_groups or has_boundary(function):
         # Loops must have one header before anything reasons about loops.
         run_pass("reducible", make_reducible, options, function, types)
 
@@ -186,7 +191,11 @@ def plan(
         alone = replace(options, width=1, parts=1, part_axis=0, calls=None)
         return plan(module, entry_point, alone, library, shared)
 
+    takes_turns = options.sub_groups and run_pass("sub_group_turns", let_others_go_on, options, function)
+    if takes_turns:
+        options, has_order = replace(options, linear_lanes=True, small_ids=False), True
     result = KernelPlan(entry_point.name, entry_point, module, options, function.arguments, regions=[])
+    result.takes_turns = takes_turns
     if options.width == 1:
         result.called_size = sum(map(private_size, kept.values()))
     if not has_order and not options.skip:
@@ -208,7 +217,7 @@ def plan(
         run_pass("unroll_branches", unroll_branches, options, function, types)
     elif options.width > 1 and not kept:
         result.has_more = has_unrollable_arrays(function, types) or has_unrollable_branches(function, types)
-    if options.width == 1 and not options.skip:
+    if options.width == 1 and not options.skip and not takes_turns:
         run_pass("unroll_uneven", unroll_uneven, options, function, types)
         if instruction_count(function) >= _LONG:
             # LLVM does it, too, where the text is not too long for that.
@@ -275,6 +284,10 @@ def _kept_functions(
         if has_lanes:
             run_pass("private_arrays", improve_arrays, options, function, types)
             run_pass("narrow_integers", narrow, options, function, types)
+        if options.sub_groups:
+            run_pass("reducible", make_reducible, options, function, types)
+            if waiting_loops(function) or has_named_barriers(function):
+                return {}  # only kernels themselves let other sub-groups go on
     return made
 
 

@@ -87,7 +87,10 @@ def would_come_first(read: list[str], absent: list[str], options: str) -> list[s
     from ..frontend.options import parse
 
     here = cwd()
-    folders = [os.path.normpath(os.path.join(here, folder)) for folder in parse(options).include_folders]
+    folders = [
+        os.path.normpath(os.path.join(here, folder))
+        for folder in parse(options, has_context=True).include_folders
+    ]
     including = list(dict.fromkeys([here, *map(os.path.dirname, read)]))
     missing = [folder for folder in folders if not os.path.isdir(folder)]
     found = dict.fromkeys(absent)

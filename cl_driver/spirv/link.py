@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from . import assertions, blocks, conversion_functions
+from . import assertions, blocks, conversion_functions, group_copies
 from .enums import Capability, FunctionControl, LinkageType, Op
 from .errors import LinkError
 from .layout import size_of
@@ -17,6 +17,8 @@ from .module import Constant, ConstantExpr, Function, Kind, Module, Operand, Typ
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+    from .types import TypeTable
 
 
 def link(modules: list[Module], provided: Callable[[str], bool] | None = None) -> Module:
@@ -62,8 +64,7 @@ def link(modules: list[Module], provided: Callable[[str], bool] | None = None) -
                 if isinstance(symbol, Variable) and symbol.type is not kept.type:
                     replacements[id(symbol)] = ConstantExpr(symbol.type, Op.Bitcast, (kept,))
             elif provided is not None and not (
-                isinstance(symbol, Function)
-                and (conversion_functions.define(symbol) or assertions.define(symbol) or provided(name))
+                isinstance(symbol, Function) and (_define(symbol, module.types) or provided(name))
             ):
                 what = "function" if isinstance(symbol, Function) else "variable"
                 errors.append(f"undefined {what} '{name.removeprefix(BODY)}'")
@@ -72,6 +73,15 @@ def link(modules: list[Module], provided: Callable[[str], bool] | None = None) -
     if replacements:
         _replace(modules, replacements)
     return modules[0] if len(modules) == 1 and not replacements else _merge(modules, replacements)
+
+
+def _define(function: Function, types: TypeTable) -> bool:
+    """Whether the declaration is one of a function that has its body from here, which it gets."""
+    return (
+        conversion_functions.define(function)
+        or assertions.define(function)
+        or group_copies.define(function, types)
+    )
 
 
 def _symbols(module: Module) -> list[Function | Variable]:

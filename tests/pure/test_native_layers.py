@@ -121,14 +121,7 @@ CYCLES = [
     {"base/log", "base/own_thread", "base/thread"},
     # A command that is done sets off those that waited for it, which threads execute and others wait for.
     # It may be the last one that a kernel enqueued, which is done then, too.
-    {
-        "runtime/callback",
-        "runtime/command",
-        "runtime/context_notify",
-        "runtime/family",
-        "runtime/wait",
-        "runtime/worker",
-    },
+    {"runtime/callback", "runtime/command", "runtime/family", "runtime/wait", "runtime/worker"},
 ]
 
 

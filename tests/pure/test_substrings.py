@@ -63,6 +63,7 @@ FORMATS = {
     "passes/ir/link_names.py": "link names (Itanium C++ ABI)",
     "passes/lower/images.py": "link names, looked at before a regular expression is",
     "spirv/conversion_functions.py": "the same",
+    "spirv/group_copies.py": "the same",
     "codegen/ops/address_spaces.py": "link names: qualifiers of a parameter",
     "codegen/library/names.py": "names of the builtin library's functions, from which its own list is made",
     "codegen/llvm/emitter.py": "instructions of LLVM IR: loads",

@@ -52,6 +52,8 @@ def library() -> ctypes.CDLL:
     lib.cld_code_load.argtypes = [ctypes.c_char_p, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_size_t]
     lib.cld_code_symbol.restype = ctypes.c_void_p
     lib.cld_code_symbol.argtypes = [ctypes.c_void_p, ctypes.c_char_p]
+    lib.cld_code_set_terminated.restype = None
+    lib.cld_code_set_terminated.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
     lib.cld_code_unload.restype = None
     lib.cld_code_unload.argtypes = [ctypes.c_void_p]
     lib.link_object.restype = ctypes.c_size_t
@@ -73,6 +75,10 @@ def library() -> ctypes.CDLL:
     return lib
 
 
+# What code that looks whether its context was terminated looks at.
+TERMINATED = ctypes.c_uint32()
+
+
 class LoadError(Exception):
     """The loader refused an object; the message is its reason."""
 
@@ -85,6 +91,7 @@ class Code:
         self.handle = library().cld_code_load(data, len(data), reason, len(reason))
         if not self.handle:
             raise LoadError(reason.value.decode())
+        library().cld_code_set_terminated(self.handle, ctypes.byref(TERMINATED))
 
     def address(self, name: str) -> int | None:
         return library().cld_code_symbol(self.handle, name.encode())

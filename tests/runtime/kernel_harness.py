@@ -38,7 +38,7 @@ from cl_driver.passes.program.lower import lower_extensions
 from cl_driver.spirv.link import link
 from cl_driver.spirv.reading.reader import read
 from cl_driver.spirv.types import TypeTable
-from tests.runtime import emulation
+from tests.runtime import code_loader, emulation
 from tests.runtime.emulation import IS_EMULATED, Places
 
 _counter = itertools.count()
@@ -289,6 +289,9 @@ def _jit_machine():
 def load(code, options: CodegenOptions, printer):
     """The entry point as a callable, with what keeps it alive."""
     data = object_of(code, options)
+    if options.terminable:
+        loaded = code_loader.Code(data)
+        return ENTRY(loaded.address(code.symbol)), loaded
     jit = llvm.create_lljit_compiler(_jit_machine(), use_jit_link=True, suppress_errors=False)
     callback = PRINTF(lambda *given: printer(*given) or 0)
     builder = llvm.JITLibraryBuilder().add_object_img(data).export_symbol(code.symbol)
@@ -297,5 +300,9 @@ def load(code, options: CodegenOptions, printer):
     builder.import_symbol("cld_yield", ctypes.cast(libc.sched_yield, ctypes.c_void_p).value)
     for name in ("memcpy", "memmove", "memset"):
         builder.import_symbol(name, ctypes.cast(getattr(libc, name), ctypes.c_void_p).value)
+    if code.takes_turns:
+        for name in ("cld_sub_groups_run", "cld_sub_group_yield", "cld_sub_group_join", "cld_sub_group_meet"):
+            function = getattr(code_loader.library(), name)
+            builder.import_symbol(name, ctypes.cast(function, ctypes.c_void_p).value)
     tracker = builder.link(jit, f"kernel{next(_counter)}")
     return ENTRY(tracker[code.symbol]), (jit, tracker, callback)

@@ -20,6 +20,7 @@ import sys
 from contextlib import contextmanager, nullcontext
 
 from cl_driver.records import replace
+from tests.runtime.emulation import IS_EMULATED
 from tests.runtime.random_shares import failure, main
 
 WIDTHS = (1, 8, 16)
@@ -167,6 +168,8 @@ class Batch:
             for vectors in ("full", "rest") if comes_apart else (whole,):
                 maker = _Maker(program, width, parts, axis, cpu, vectors, llvm)
                 maker.options = replace(maker.options, slow_masked_stores=choice.random() < 0.5)
+                may_end = not IS_EMULATED and random.Random(f"ends {seed} {width}").random() < 0.2
+                maker.options = replace(maker.options, terminable=may_end)
                 maker.set(thorough=choice.random() < 0.5, keeps_calls=bool(keeps))
                 maker.set(few_lanes=random.Random(f"few {seed} {width}").random() < 0.5)
                 if choice.random() < 0.2 and not keeps:

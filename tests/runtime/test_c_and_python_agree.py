@@ -9,9 +9,11 @@ import pytest
 
 from cl_driver import settings
 from cl_driver.compiler import pipeline, variants
+from cl_driver.device.limits import MAX_NAMED_BARRIERS
 from cl_driver.door import answers
 from cl_driver.door.codec import decode, encode
 from cl_driver.jit.executable import MOST_SPECIALISABLE
+from cl_driver.passes.ir.ops import BARRIER_BITS
 from cl_driver.wire import WireError
 from tests.conftest import ROOT, compile_c
 
@@ -228,3 +230,11 @@ def test_keys_of_variants():
     tier, shape = variants.TIERS.index(key[1].lower()), variants.SHAPES.index(key[2].lower())
     assert variants.kind_of([tier, shape, False, False]) == variants.PLAIN
     assert {variants.kind_of([tier, 5, 1, 1]) for tier in (0, 1)} == {pipeline.SOON, variants.ANY}
+
+
+def test_named_barriers():
+    text = (SHIM / "src/abi/kernel_abi.h").read_text()
+    found = re.search(r"CLD_NAMED_BARRIERS = (\d+), CLD_NAMED_BARRIER_SHIFT = (\d+)", text)
+    assert found is not None
+    assert tuple(map(int, found.groups())) == (MAX_NAMED_BARRIERS, BARRIER_BITS)
+    assert MAX_NAMED_BARRIERS <= 1 << BARRIER_BITS

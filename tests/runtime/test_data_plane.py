@@ -26,11 +26,17 @@ import build as shim  # noqa: E402
 SANITIZERS = ("", *(pytest.param(kind, marks=pytest.mark.long) for kind in ("thread", "address")))
 PROGRAMS = (
     "objects", "events", "buffers", "share", "alone", "launch", "late_code", "counts", "printf", "no_threads",
-    "value_code", "images", "storage", "native", "variants",
+    "value_code", "images", "storage", "native", "variants", "turns",
 )  # fmt: skip
 WRAPPED = {
     "value_code": ["cld_now"],
-    "variants": ["cld_door_call", "cld_code_load", "cld_code_symbol", "cld_code_unload"],
+    "variants": [
+        "cld_door_call",
+        "cld_code_load",
+        "cld_code_set_terminated",
+        "cld_code_symbol",
+        "cld_code_unload",
+    ],
 }
 SETTINGS = {"value_code": {"CL_DRIVER_THREADS": "2"}}  # how many groups a trial takes depends on it
 PROCESS_TESTS = ("fork_idle", "fork_in_flight", "fork_busy", "exit_running", "exit_idle")

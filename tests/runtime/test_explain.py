@@ -187,6 +187,16 @@ def test_barriers_and_what_is_kept_across_them():
     assert re.search(r"kept across barriers: i32.*, once per group", text)
 
 
+def test_sub_groups_that_take_turns():
+    source = """kernel void k(global int *out, volatile global int *flag) {
+        sub_group_barrier(CLK_LOCAL_MEM_FENCE);
+        WAIT out[get_global_id(0)] = 1;
+    }"""
+    for wait, is_told in (("while (*flag != 7) ;", True), ("", False)):
+        facts = variant(source.replace("WAIT", wait), options="-cl-std=CL3.0").facts
+        assert any("takes turns" in fact.text for fact in facts) == is_told
+
+
 def test_groups_that_are_held_whole():
     target = host_target("", 8)
     kernel = explained(BARRIERS, target, kernel="k").kernels[0]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from cl_driver.device.target import Target, host_target
 from tests.bench import platforms
-from tests.zoo import estimates, fetch, measure, report, table
+from tests.zoo import estimates, fetch, measure, repeat, report, statistics, table
 
 _CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "cl_driver_zoo"
 _OUT = platforms.ROOT / "build" / "zoo"
@@ -33,6 +33,12 @@ def main() -> int:
         "--estimate", action="store_true", help="only estimate what results that are there took"
     )
     parser.add_argument("--again", action="store_true", help="also measure what has results")
+    parser.add_argument(
+        "--repeat",
+        type=float,
+        metavar="RATIO",
+        help="only time kernels below it again, in results that are there",
+    )
     parser.add_argument("--avx2", action="store_true", help="hold this driver and Intel's to AVX2")
     parser.add_argument("--rounds", type=int, default=3, help="of steady times; 0: none (%(default)s)")
     platforms.add_options(parser)
@@ -85,6 +91,9 @@ def _measure(options: argparse.Namespace) -> int:
             if options.estimate:
                 _estimate(program, path, target)
                 continue
+            if options.repeat is not None:
+                _repeat(zoo, program, path, options.repeat)
+                continue
             if path.exists() and not options.again:
                 continue
             result = zoo.program(program, lambda name: fnmatch.fnmatch(name, options.kernel))
@@ -93,6 +102,25 @@ def _measure(options: argparse.Namespace) -> int:
             _estimate(program, path, target)
             _say(program, result)
     return 1 if missing else 0
+
+
+def _repeat(zoo: measure.Zoo, program: table.Program, path: Path, below: float) -> None:
+    """Writes further rounds of a program's slow kernels into its results."""
+    if not path.exists():
+        return
+    result = json.loads(path.read_text())
+    before = _ratios(result)
+    for name in repeat.repeat(result, below, lambda wanted: zoo.program(program, wanted)):
+        print(f"{program.title} {name}: {before[name]:.2f}, now {_ratios(result)[name]:.2f}", flush=True)
+    path.write_text(json.dumps(result, indent=1))
+
+
+def _ratios(result: dict) -> dict[str, float]:
+    found = {
+        name: statistics.ratio(name, kernel.get("steady", {}), False)
+        for name, kernel in result["kernels"].items()
+    }
+    return {name: ratio.value for name, ratio in found.items() if ratio}
 
 
 def _estimate(program: table.Program, path: Path, target: Target) -> None:

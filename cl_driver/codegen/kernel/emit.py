@@ -41,6 +41,7 @@ class KernelCode:
     uses_printf: bool
     uses_pipes: bool
     enqueues: bool
+    takes_turns: bool  # see KernelPlan
     assumes_small_ids: bool  # holds only where every global id and size fits 29 bits
     tile: tuple[int, int]  # work-items of a row, and rows, that are taken at a time
     has_free_groups: bool  # see KernelPlan
@@ -132,6 +133,7 @@ def emit(
         uses_printf=plan.uses_printf,
         uses_pipes=plan.uses_pipes,
         enqueues=plan.enqueues,
+        takes_turns=plan.takes_turns,
         assumes_small_ids=plan.assumes_small_ids,
         tile=emitter.tile,
         has_free_groups=plan.has_free_groups,
@@ -154,6 +156,8 @@ def _plan_remarks(plan: KernelPlan, scratch: Scratch) -> Remarks | None:
         return None
     for region in plan.regions:
         remarks.fact("region", region.index, region.once, region.successors)
+    if plan.takes_turns:
+        remarks.fact("takes turns")
     for slot in plan.slots:
         kind = "group" if slot.uniform else "lanes" if slot.stride is None else "affine"
         remarks.fact("kept", slot.name, type_text(slot.type), kind, slot.line)

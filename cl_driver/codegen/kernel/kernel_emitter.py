@@ -32,7 +32,7 @@ from ..llvm.registry import Builder
 from ..llvm.types import Lines, alignment_of, element_type, flat, ir_type, size_of
 from ..ops.address_spaces import asks_address_space, in_range
 from ..ops.memory import load_value, store_operand
-from . import builtin_variables
+from . import builtin_variables, sub_group_turns
 
 
 class KernelEmitter(AbiFields):
@@ -41,10 +41,12 @@ class KernelEmitter(AbiFields):
     def __init__(self, module: ModuleText, plan: KernelPlan) -> None:
         super().__init__(module, plan)
         self.symbol = f"cld_kernel_{plan.name}"
+        self.is_terminable = module.options.terminable
         self.block, self.block_size = argument_block(plan.arguments)
         self.local_variables = {v.variable: v for v in plan.local_variables}
         self.ahead = None if plan.options.group else Ahead()
         self.redundant = redundant_dimensions(plan)
+        self._has_printed = ""  # an i8: whether work-items of this group have, where one may do it for all
         self._group_counts: list[str] = []
         self._alive: list[str] = []  # allocas of the region's OpVariables
         self._builtin_blocks: list[Variable] = []  # built-in variables that are in memory in this region
@@ -179,12 +181,18 @@ class KernelEmitter(AbiFields):
     def _item(self) -> str:
         return builtin_variables.component(self, BuiltIn.LocalInvocationIndex, 0)
 
+    def printf_buffer(self) -> str:
+        """What cld_printf gets first."""
+        if self._has_printed:
+            self.emit_void(f"store i8 1, ptr {self._has_printed}, align 1")
+        return super().printf_buffer()
+
     # Private and context memory.
 
     def private_memory(self, instruction: Instruction) -> str:
         """Memory of an OpVariable: on the stack, or in scratch if there is much of it."""
         if instruction in self.scratch.lane_private:
-            return self.scratch_address(self.scratch.lane_private[instruction])
+            return self.lanes_address(self.scratch.lane_private[instruction])
         if instruction in self.scratch.private:
             return self.private_address(instruction)
         memory = self.alloca(f"[{size_of(instruction.type.element)} x i8]", variable_alignment(instruction))
@@ -196,7 +204,7 @@ class KernelEmitter(AbiFields):
         """The address of an OpVariable or PrivateVariable in this work-item's (lane 0's) private memory."""
         offset = self.scratch.private[variable]
         if not self.scratch.private_per_item:
-            return self.scratch_address(offset)
+            return self.lanes_address(offset)
         array, item = self.private_array(), self._item()
         block = self.emit(
             f"getelementptr inbounds [{self.scratch.private_stride} x i8], ptr {array}, i64 {item}"
@@ -300,21 +308,30 @@ class KernelEmitter(AbiFields):
             self.allocas.append("  %next_region = alloca i32, align 4")
         if debug.locations(plan):
             self.debug = debug.DebugEmitter(plan)
+        if plan.uses_printf and self.redundant:
+            self._has_printed = self.alloca("i8", 1)
         self._group_loop_head()
         for region in plan.regions:
             self._emit_region(region)
         self._group_loop_end()
         subprogram = self.debug.of_kernel() if self.debug else ""
+        define, more = f'define void @"{self.symbol}"', ""
+        entry: list[str] = []
+        if plan.takes_turns:
+            entry = sub_group_turns.entry_text(self.symbol, self.width, self.scratch)
+            define, more = sub_group_turns.own_function(self.symbol)
         return "\n".join(
             [
-                f'define void @"{self.symbol}"(ptr noalias readonly %launch, ptr noalias readonly %args, '
-                f"ptr noalias %thread, i64 %first, i64 %last) #0{subprogram} {{",
+                *entry,
+                f"{define}(ptr noalias readonly %launch, ptr noalias readonly %args, ptr noalias %thread, "
+                f"i64 %first, i64 %last{more}) #0{subprogram} {{",
                 "entry:",
                 *self.allocas,
                 *flat(self.prologue),
                 "  %empty = icmp uge i64 %first, %last",
                 "  br i1 %empty, label %finished, label %start",
                 *flat(self.lines),
+                *self.terminated_block("void"),
                 "}",
                 "!1 = !{}",
                 *self._metadata,
@@ -381,14 +398,16 @@ class KernelEmitter(AbiFields):
 
     def _emit_region(self, region: Region) -> None:
         """The loops of one region around its body."""
-        r = f"r{region.index}"
+        r, plan = f"r{region.index}", self.plan
         self.function = region.function
         self._exits = self._exit_targets(region)
         self.builtin_cache, self._alive = BuiltinCache(), []
-        self.aliases = AliasScopes(self.plan, region, self._metadata)
+        self.aliases = AliasScopes(plan, region, self._metadata)
         while self._builtin_blocks:
             del self.operands[self._builtin_blocks.pop()]
         self.begin_block(r)
+        if self._has_printed:
+            self.emit_void(f"store i8 0, ptr {self._has_printed}, align 1")
         if len(self._exits) > 1:
             self.emit_void(f"store i32 {REGION_END}, ptr %next_region, align 4")
         self._before_items, self._uniform_loads = [], {}
@@ -403,10 +422,14 @@ class KernelEmitter(AbiFields):
                 f"!{first + 1} = distinct !{{!{first + 1}, !{first + 2}}}",
                 f'!{first + 2} = !{{!"llvm.loop.parallel_accesses", !{first}}}',
             ]
-        if region.once:
+        if plan.takes_turns:
+            self._emit_sub_group(region, r)
+        elif region.once:
             self._emit_body(region, f"{r}.b", f"{r}.exit")
         else:
             self._emit_items(region, r, f", !llvm.loop !{3 + 3 * region.index}")
+        if any(REGION_END != target <= region.index for target in self._exits):
+            self.end_if_terminated()
         self._continue_with(sorted(self._exits))
 
     def _emit_body(self, region: Region, prefix: str, exit_label: str) -> None:
@@ -417,12 +440,37 @@ class KernelEmitter(AbiFields):
         self.emit_blocks(region.function, prefix)
         self.begin_block(exit_label)
 
+    def _emit_sub_group(self, region: Region, r: str) -> None:
+        """The region for one sub-group; what runs once per group, the first one does."""
+        gate: Lines = []
+        self.lines.append(gate)
+        if region.once:
+            exists = self.emit("icmp eq i64 %index, 0")
+        else:
+            exists = self._own_items(r)
+        self.emit_void(f"br i1 {exists}, label %{r}.own, label %{r}.done")
+        self.begin_block(f"{r}.own")
+        self._emit_body(region, f"{r}.b", f"{r}.exit")
+        self.emit_void(f"br label %{r}.done")
+        self.begin_block(f"{r}.done")
+        if self._uniform_loads and not region.once:
+            gate.append(sub_group_turns.wait_for_loads())
+
+    def _own_items(self, r: str) -> str:
+        """Sets the ids of a sub-group's work-item. Gives an i1: whether it has one."""
+        exists = self.emit(f"icmp ult i64 %index, {self.group_items()}")
+        x = self.emit("urem i64 %index, %lx")
+        rows = self.emit("udiv i64 %index, %lx")
+        self.local_ids = [x, self.emit(f"urem i64 {rows}, %ly"), self.emit(f"udiv i64 {rows}, %ly")]
+        self.row = self.emit(f"sub i64 %index, {x}")
+        return exists
+
     def _emit_items(self, region: Region, r: str, metadata: str) -> None:
         """The loops over the work-items of a group."""
         self._rows_head(r)
         self.emit_void(f"br label %{r}.x")
         self.begin_block(f"{r}.x")
-        if 0 in self.redundant:
+        if self._is_done_once(0):
             self.emit_void(f"%{r}.lx = phi i64 [ 0, %{r}.y ]")
             self._emit_body(region, f"{r}.b", f"{r}.exit")
             self.emit_void(f"br label %{r}.y.end")
@@ -435,9 +483,22 @@ class KernelEmitter(AbiFields):
         self.emit_void(f"br label %{r}.x.end")
         self.begin_block(f"{r}.x.end")
         self.emit_void(f"%{r}.lx.next = add nuw nsw i64 %{r}.lx, {self.width}")
-        self.emit_void(f"%{r}.lx.more = icmp ult i64 %{r}.lx.next, %lx")
-        self.emit_void(f"br i1 %{r}.lx.more, label %{r}.x, label %{r}.y.end{metadata}")
+        self._loop_end(0, f"{r}.x", f"{r}.y.end", f"{r}.lx", metadata)
         self._rows_end(r)
+
+    def _is_done_once(self, dimension: int) -> bool:
+        """Whether one work-item along a dimension does it for all, whatever it does."""
+        return dimension in self.redundant and not self._has_printed
+
+    def _loop_end(self, dimension: int, head: str, after: str, index: str, metadata: str = "") -> None:
+        """The branch back to head, as long as %index.next has a work-item that is needed."""
+        more = f"%{index}.more"
+        self.emit_void(f"{more} = icmp ult i64 %{index}.next, %l{'xyz'[dimension]}")
+        if dimension in self.redundant:
+            printed = self.emit(f"load i8, ptr {self._has_printed}, align 1")
+            printed = self.emit(f"icmp ne i8 {printed}, 0")
+            more = self.emit(f"and i1 {more}, {printed}")
+        self.emit_void(f"br i1 {more}, label %{head}, label %{after}{metadata}")
 
     def _rows_head(self, r: str) -> None:
         """The heads of the loops over z and y."""
@@ -446,7 +507,7 @@ class KernelEmitter(AbiFields):
             self.emit_void(f"br label %{r}.{axis}")
             self.begin_block(f"{r}.{axis}")
             edges = f"[ 0, %{outer} ]"
-            if dimension not in self.redundant:
+            if not self._is_done_once(dimension):
                 edges += f", [ %{r}.l{axis}.next, %{r}.{axis}.end ]"
             self.emit_void(f"%{r}.l{axis} = phi i64 {edges}")
             outer = f"{r}.{axis}"
@@ -460,13 +521,12 @@ class KernelEmitter(AbiFields):
         """The ends of the loops over y and z."""
         for dimension, (axis, outer) in enumerate((("y", "z.end"), ("z", "done")), 1):
             self.begin_block(f"{r}.{axis}.end")
-            if dimension in self.redundant:
+            if self._is_done_once(dimension):
                 self.emit_void(f"br label %{r}.{outer}")
                 continue
             step = self.tile[1] if axis == "y" else 1
             self.emit_void(f"%{r}.l{axis}.next = add nuw nsw i64 %{r}.l{axis}, {step}")
-            self.emit_void(f"%{r}.l{axis}.more = icmp ult i64 %{r}.l{axis}.next, %l{axis}")
-            self.emit_void(f"br i1 %{r}.l{axis}.more, label %{r}.{axis}, label %{r}.{outer}")
+            self._loop_end(dimension, f"{r}.{axis}", f"{r}.{outer}", f"{r}.l{axis}")
         self.begin_block(f"{r}.done")
 
     def _continue_with(self, targets: list[int]) -> None:
@@ -478,8 +538,12 @@ class KernelEmitter(AbiFields):
         if not targets:
             self.emit_void("unreachable")
         elif len(targets) == 1:
+            if self.plan.takes_turns and targets[0] != REGION_END:
+                sub_group_turns.join(self, str(targets[0]))
             self.emit_void(f"br label %{label(targets[0])}")
         else:
             which = self.emit("load i32, ptr %next_region, align 4")
+            if self.plan.takes_turns:
+                which = sub_group_turns.join(self, which)
             cases = " ".join(f"i32 {target}, label %{label(target)}" for target in targets[1:])
             self.emit_void(f"switch i32 {which}, label %{label(targets[0])} [ {cases} ]")

@@ -97,6 +97,7 @@ class _VectorFunctionEmitter(WideKernelEmitter):
                 *self.allocas,
                 *flat(self.prologue),
                 *flat(self.lines),
+                *self.terminated_block(result_type(version, self.form)),
                 "}",
             ]
         )

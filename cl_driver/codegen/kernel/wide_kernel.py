@@ -283,6 +283,13 @@ class WideKernelEmitter(WideEmitter, KernelEmitter):
         else:
             self._rows_end(r)
 
+    def _own_items(self, r: str) -> str:
+        """Sets the ids of a sub-group's first work-item. Gives an i1: whether it has any."""
+        self._group_head(r)
+        self._tail = True
+        self.emit_void(f"%{r}.lx = mul i64 %index, {self.width}")
+        return self.emit(f"icmp ult i64 %{r}.lx, {self._row_size}")
+
     def _full_vectors(self, r: str) -> str:
         """Work-items of the row for which all lanes of all parts have one: a multiple of the step."""
         step = self.tile[0]

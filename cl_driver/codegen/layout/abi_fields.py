@@ -52,6 +52,7 @@ class AbiFields(FunctionEmitter):
         self._places: dict[int, str] = {}  # fixed ones in scratch memory, by their offset
         self._slot_arrays: dict[Slot, str] = {}
         self._private_array = ""
+        self._own_memory = ""  # of a sub-group: where its stack begins
         self._rounded_items = ""
         self._enqueued_items = ""
         self._much: dict[tuple[int, str], str] = {}  # see has_much()
@@ -103,6 +104,16 @@ class AbiFields(FunctionEmitter):
             found = self.emit_prologue(f"getelementptr inbounds i8, ptr {scratch}, i64 {offset}")
             self._places[offset] = found
         return found
+
+    def lanes_address(self, offset: int) -> str:
+        """A fixed place in the private memory of the lanes at hand."""
+        if not self.plan.takes_turns:
+            return self.scratch_address(offset)
+        if not self._own_memory:
+            stacks = self.scratch_address(self.scratch.items_start)
+            before = self.emit_prologue(f"mul i64 %index, {self.scratch.stack_size}")
+            self._own_memory = self.emit_prologue(f"getelementptr inbounds i8, ptr {stacks}, i64 {before}")
+        return self.emit_prologue(f"getelementptr inbounds i8, ptr {self._own_memory}, i64 {offset}")
 
     def rounded_items(self) -> str:
         """Work-items of a full group, rounded up: for how many the context arrays have room."""

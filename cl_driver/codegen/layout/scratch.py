@@ -6,14 +6,18 @@ from collections.abc import Iterator
 
 from ...passes.ir.plan import KernelPlan, PrivateVariable, Slot
 from ...spirv.enums import Op
-from ...spirv.module import Instruction, Value
+from ...spirv.module import Instruction, Kind, Value
 from ..llvm.types import alignment_of, size_of
 from . import abi
 from .private_layout import PrivateLayout
 from .program_globals import variable_alignment
 
 ITEMS_ROUNDING = 64  # slots have room for a multiple of so many work-items
+LARGEST_VALUE = 128  # bytes of an OpenCL vector
 STACK_LIMIT = 4096  # bytes of private memory per work-item that may lie on the stack
+# Bytes of the stack of a sub-group that has its own: for what it calls, and at most for values that registers
+# do not hold. Memory that is not used is not there.
+SUB_GROUP_STACK, SPILL_LIMIT = 64 << 10, 448 << 10
 
 
 class Scratch:
@@ -22,12 +26,16 @@ class Scratch:
     [private variables of the lanes][uniform slots] fixed size
     [slot 0, all items][slot 1, all items]...[private variables of all items] each of items rounded up
 
+    If sub-groups take turns, each has what is private to its lanes at the lower end of its stack, stack_size
+    bytes in all; these come first of what grows with the items.
+
     private: OpVariable or PrivateVariable: its offset in a block of private memory. private_stride: from the
     block of one lane or item to that of the next. Blocks are of items if some private variable lives across
     barriers, else of lanes; of one lane, what does not live across barriers has a place of its own
     (lane_private). interleaved: pointers to variables that have pieces of all lanes together, with the sizes
     of these (private_layout.py); spread: the same of memory that lives across barriers, whose pieces are of
-    all items. Functions that lanes call have their private memory here, too: none is called twice at a time.
+    all items; dump: what lanes that take no part write in place of an interleaved variable. Functions that
+    lanes call have their private memory here, too: none is called twice at a time.
     slot_offset, spread_offset, private_offset: bytes per item before the array of a slot that is not uniform,
     of such a variable, or of private memory.
     """
@@ -75,6 +83,16 @@ class Scratch:
             if i in self.interleaved:
                 offset = self.lane_private[i] = align(offset, abi.MEMORY_ALIGN)
                 offset += width * size_of(i.type.element)
+        self.dump = 0
+        if self.interleaved:
+            self.dump = offset = align(offset, abi.MEMORY_ALIGN)
+            offset += width * LARGEST_VALUE
+        self.stack_size = 0
+        if plan.takes_turns:
+            # A multiple of the width, so that there is a whole number of bytes for each item.
+            spilled = min(width * _size_of_values(plan), SPILL_LIMIT)
+            self.stack_size = align(offset + SUB_GROUP_STACK + spilled, abi.MEMORY_ALIGN * width)
+            offset = 0
         for slot in plan.slots:
             if slot.uniform:
                 offset = align(offset, alignment_of(slot.type))
@@ -88,7 +106,7 @@ class Scratch:
         kept += [(piece, variable.size, variable) for variable, piece in self.spread_size.items()]
         if self.private_per_item:
             kept.append((largest, self.private_stride, None))
-        per_item = 0
+        per_item = self.stack_size // width
         for alignment, bytes_, slot_ in sorted(kept, key=lambda entry: -entry[0]):
             if slot_ is None:
                 self.private_offset = per_item
@@ -109,6 +127,13 @@ def _variables(plan: KernelPlan) -> Iterator[Instruction]:
             for i in block.instructions:
                 if i.op is Op.Variable:
                     yield i
+
+
+def _size_of_values(plan: KernelPlan) -> int:
+    """Bytes of all values of one work-item, as if all were needed at a time."""
+    blocks = (block for region in plan.regions for block in region.function.blocks)
+    values = (i for block in blocks for i in block.instructions if i.type is not None)
+    return sum(8 * i.type.count if i.type.kind is Kind.VECTOR else 8 for i in values)
 
 
 def align(offset: int, alignment: int) -> int:

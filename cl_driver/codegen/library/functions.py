@@ -14,7 +14,7 @@ from ...spirv.enums import StorageClass
 from ...spirv.module import Function, Instruction, Kind, Value, Variable
 from ..expand.ternary_logic import ternary_vector
 from ..layout.program_globals import constant_offset, variable_alignment
-from ..llvm.emitter import FunctionEmitter
+from ..llvm.emitter import TERMINATED, FunctionEmitter
 from ..llvm.errors import CodegenError
 from ..llvm.options import CodegenOptions
 from ..llvm.registry import Builder
@@ -57,6 +57,8 @@ class ModuleEmitter:
         self._symbols: dict[Function, str] = {}
         self._found: dict[str, Function] = {}
         self._pending: list[Function] = []
+        self._of_program: set[Function] = set()
+        self._in_library = False  # what is emitted is a function of the builtin library
         self._shared: dict[Hashable, str] = {}
 
     # Constants.
@@ -105,7 +107,7 @@ class ModuleEmitter:
             if function is None:
                 raise CodegenError(f"the builtin library has no function {name}")
             self._found[name] = function
-        return self.function_symbol(function)
+        return self._library_symbol(function)
 
     def function_symbol(self, function: Function) -> str:
         """The symbol of a function; a declaration is looked up in the library under its link name,
@@ -123,12 +125,25 @@ class ModuleEmitter:
             defined = self.library.function(name) if self.library is not None else None
             if defined is None or not defined.blocks:
                 raise CodegenError(f"call of the undefined function {name}")
-            symbol = self.function_symbol(defined)
+            symbol = self._library_symbol(defined)
         else:
             symbol = f'@"{name.translate(UNSAFE_IN_NAMES)}.{len(self._symbols)}"'
             self._pending.append(function)
+            if not self._in_library:
+                self._of_program.add(function)
         self._symbols[function] = symbol
         return symbol
+
+    def _library_symbol(self, function: Function) -> str:
+        outer, self._in_library = self._in_library, True
+        try:
+            return self.function_symbol(function)
+        finally:
+            self._in_library = outer
+
+    def is_of_program(self, function: Function) -> bool:
+        """Whether a function that has a symbol is none of the builtin library."""
+        return function in self._of_program
 
     def shared_function(self, key: Hashable, define: Callable[[str], str]) -> str:
         """The symbol of a function that define() makes the text of, given the symbol: one for each key."""
@@ -138,10 +153,17 @@ class ModuleEmitter:
             self.functions.append(define(symbol))
         return symbol
 
+    def declare(self, text: str) -> None:
+        """A declaration of the module. Where types of an instruction changed from one LLVM to the next, the
+        older ones, which later LLVMs understand if they are declared."""
+        if text not in self.constants:
+            self.constants.append(text)
+
     def emit_pending(self) -> None:
         """Emits the functions that were asked for, and those that they ask for."""
         while self._pending:
             function = self._pending.pop()
+            self._in_library = function not in self._of_program
             self.functions.append(emit_function(self, function, self._symbols[function]))
 
     def text(self, kernel: str) -> str:
@@ -153,6 +175,7 @@ class ModuleEmitter:
         return "\n".join(
             [
                 *self.constants,
+                *([f"@{TERMINATED} = hidden global ptr null, align 8"] if self.options.terminable else []),
                 "declare i32 @cld_printf(ptr, ptr, ptr, i32)",
                 "declare i32 @cld_assert_fail(ptr, ptr, ptr, i32) cold noreturn",
                 kernel,
@@ -189,6 +212,7 @@ class LibraryEmitter(FunctionEmitter):
 def emit_function(module: ModuleEmitter, function: Function, symbol: str) -> str:
     """The text of a library function."""
     e = LibraryEmitter(module)
+    e.is_terminable = module.options.terminable and module.is_of_program(function)
     parameters = []
     for index, argument in enumerate(function.arguments):
         name = f"%arg{index}"
@@ -208,6 +232,7 @@ def emit_function(module: ModuleEmitter, function: Function, symbol: str) -> str
             *e.allocas,
             *flat(e.prologue),
             *flat(e.lines),
+            *e.terminated_block(result),
             "}",
         ]
     )

@@ -48,6 +48,11 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
 
+# The word of an object that has the address of another one, which is not 0 once the context is terminated
+# (native_shim/src/loader/load.c); and the block where functions end for that.
+TERMINATED = "cld_terminated"
+
+
 @final
 class Components(tuple[str, ...]):
     """A single OpenCL vector that is so far known component by component.
@@ -86,8 +91,14 @@ class ModuleText(Protocol):
     def function_symbol(self, function: Function) -> str:
         """The symbol of a function."""
 
+    def is_of_program(self, function: Function) -> bool:
+        """Whether a function that has a symbol is none of the builtin library."""
+
     def shared_function(self, key: Hashable, define: Callable[[str], str]) -> str:
         """The symbol of a function that define() makes the text of, given the symbol: one for each key."""
+
+    def declare(self, text: str) -> None:
+        """A declaration of the module."""
 
 
 class FunctionEmitter:
@@ -122,6 +133,9 @@ class FunctionEmitter:
         self._phis: list[tuple[Lines, int, str, Instruction, Block]] = []
         # A function, and its instructions' places in it, once somebody asked (expand/ternary_logic.py).
         self.order: tuple[Function | None, dict[Value, int]] | None = None
+        self.is_terminable = False  # see CodegenOptions.terminable; not in functions of the builtin library
+        self._may_end = False  # there are jumps to where the function ends for that
+        self._order: dict[Block, int] = {}  # of blocks in the text
         self._next = 0
         self._loads: dict[str, int] = {}  # names of loads, and when each was emitted
 
@@ -453,6 +467,7 @@ class FunctionEmitter:
         labels = self.labels
         for i, block in enumerate(order):
             labels[block] = f"{prefix}{i}"
+            self._order[block] = i
         self.emit_void(f"br label %{labels[order[0]]}")
         for block in order:
             self.begin_block(labels[block])
@@ -460,6 +475,30 @@ class FunctionEmitter:
             self.emit_instructions(block.instructions)
             self.exits[block] = self.label
         self.finish_phis()
+
+    def before_jump(self) -> None:
+        """Before the branch of a block: one that leads back may end the function."""
+        order = self._order
+        if self.is_terminable and min(order[b] for b in self.current.successors()) <= order[self.current]:
+            self.end_if_terminated()
+
+    def end_if_terminated(self) -> None:
+        """Ends a function whose context was terminated, whatever it was about to do. The loader says where to
+        look."""
+        if not self.is_terminable:
+            return
+        where = self.emit(f"load ptr, ptr @{TERMINATED}, align 8, !invariant.load !1")
+        word = self.emit(f"load volatile i32, ptr {where}, align 4")
+        ends, on = self.emit(f"icmp ne i32 {word}, 0"), self.new_label("on")
+        self.emit_void(f"br i1 {ends}, label %{TERMINATED}, label %{on}")
+        self.begin_block(on)
+        self._may_end = True
+
+    def terminated_block(self, result: str) -> list[str]:
+        """Where it ends then, of that type: whoever called it looks, too."""
+        if not self._may_end:
+            return []
+        return [f"{TERMINATED}:", f"  ret {result}{'' if result == 'void' else ' zeroinitializer'}"]
 
     def emit_instructions(self, instructions: Sequence[Instruction]) -> None:
         """Lowers the instructions of one block. CodegenError for those that have no lowering."""

@@ -44,8 +44,17 @@ def _text(flags: Iterable[str]) -> str:
 def without_estimates(flags: str) -> str:
     """Flags, each followed by a space, without the one by which LLVM estimates roots; those of reciprocals of
     roots, which no program takes for exact, it estimates for the division's."""
+    return _without(flags, "afn")
+
+
+def in_order(flags: str) -> str:
+    """Flags, each followed by a space, without the one by which LLVM adds up in another order."""
+    return _without(flags, "reassoc")
+
+
+def _without(flags: str, dropped: str) -> str:
     spelled = _EVERYTHING.split() if "fast" in flags.split() else flags.split()
-    return _text(flag for flag in spelled if flag != "afn")
+    return _text(flag for flag in spelled if flag != dropped)
 
 
 class FastMath:

@@ -20,6 +20,7 @@ class CodegenOptions:
     exact_division: bool = False  # -cl-fp32-correctly-rounded-divide-sqrt
     slow_division: bool = False  # of the widest vectors: estimates are faster (expand/reciprocals.py)
     far_ahead: bool = False  # what the next group reads is fetched into the second cache (access/prefetch.py)
+    terminable: bool = False  # loops look whether the context was terminated (cl_khr_terminate_context)
     slow_masked_stores: bool = False  # of AVX2, as AMD makes them: see passes/cost/cpu_models.py
 
     @property

@@ -28,7 +28,7 @@ B = TypeVar("B", bound=Builder)
 
 LOWERINGS: dict[Op, Lowering] = {}
 EXTENDED: dict[int, Lowering] = {}  # by the number of the OpenCL.std instruction
-COMPONENTWISE: set[Lowering] = set()  # lowerings made by componentwise()
+COMPONENTWISE: dict[Lowering, Builder] = {}  # lowerings made by componentwise()
 WIDE: dict[Op, Lowering] = {}  # of instructions whose result or effect varies between lanes
 WIDE_EXTENDED: dict[int, Lowering] = {}  # the same for OpenCL.std instructions
 
@@ -91,7 +91,7 @@ def _lowering_of(build: Builder, first: int) -> Lowering:
     def lowering(emitter: Any, instruction: Instruction) -> None:
         emitter.componentwise(instruction, instruction.operands[first:], build)
 
-    COMPONENTWISE.add(lowering)
+    COMPONENTWISE[lowering] = build
     return lowering
 
 

@@ -7,9 +7,11 @@ from ...spirv.enums import Decoration, Op
 from ...spirv.module import Constant, Instruction, Kind, Type, Value
 from ..expand import mul64, reciprocals
 from ..expand.float_division import divide
+from ..expand.product_chains import joins_chains
 from ..layout.lanes import LaneEmitter
 from ..library.names import library_name
 from ..llvm.emitter import FunctionEmitter
+from ..llvm.fast_math import in_order
 from ..llvm.forms import MANGLED, Form
 from ..llvm.registry import componentwise, lowers, lowers_wide
 from ..llvm.types import element_type, float_text, integer_bits, ir_type
@@ -165,7 +167,8 @@ def float_arithmetic(e: FunctionEmitter, f: Form, i: Instruction, a: str, b: str
         return reciprocals.quotient(e, f, a, b)
     if i.op in (Op.FAdd, Op.FMul):
         a, b = e.as_loaded(a, b)
-    return e.emit(f"{_FLOAT[i.op]} {e.flags(i)}{f(_element(i))} {a}, {b}")
+    flags = in_order(e.flags(i)) if joins_chains(i) else e.flags(i)
+    return e.emit(f"{_FLOAT[i.op]} {flags}{f(_element(i))} {a}, {b}")
 
 
 @componentwise(Op.VectorTimesScalar)

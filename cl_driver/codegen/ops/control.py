@@ -20,6 +20,7 @@ def phi(e: FunctionEmitter, i: Instruction) -> None:
 @lowers(Op.Branch)
 def branch(e: FunctionEmitter, i: Instruction) -> None:
     """OpBranch."""
+    e.before_jump()
     e.emit_void(f"br label %{e.labels[i.operands[0]]}")
 
 
@@ -29,9 +30,12 @@ def branch_conditional(e: FunctionEmitter, i: Instruction) -> None:
     condition, true, false = i.operands[:3]
     labels = e.labels
     if true is false:
+        e.before_jump()
         e.emit_void(f"br label %{labels[true]}")
         return
-    e.emit_void(f"br i1 {e.operand(condition)}, label %{labels[true]}, label %{labels[false]}")
+    test = e.operand(condition)
+    e.before_jump()
+    e.emit_void(f"br i1 {test}, label %{labels[true]}, label %{labels[false]}")
 
 
 @lowers(Op.Switch)
@@ -43,7 +47,9 @@ def switch(e: FunctionEmitter, i: Instruction) -> None:
     table = " ".join(
         f"{t} {cases[k] & mask}, label %{e.labels[cases[k + 1]]}" for k in range(0, len(cases), 2)
     )
-    e.emit_void(f"switch {e.typed(selector)}, label %{e.labels[default]} [ {table} ]")
+    typed = e.typed(selector)
+    e.before_jump()
+    e.emit_void(f"switch {typed}, label %{e.labels[default]} [ {table} ]")
 
 
 @lowers(Op.Unreachable, Op.Kill)
@@ -84,3 +90,5 @@ def function_call(e: FunctionEmitter, i: Instruction) -> None:
         e.emit_void(f"call void {symbol}({typed})")
     else:
         e.define(i, e.emit(f"call {ir_type(i.type)} {symbol}({typed})"))
+    if e.module.is_of_program(function):
+        e.end_if_terminated()  # it may have given back anything

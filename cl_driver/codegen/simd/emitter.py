@@ -35,6 +35,7 @@ from ..llvm.registry import COMPONENTWISE, EXTENDED, LOWERINGS, WIDE, WIDE_EXTEN
 from ..llvm.types import Lines, constant_text, ir_type, leaf_types
 from .component_runs import emit_run, find_runs
 from .lane_loop import has_many_calls, is_call, lines_of, loop_over_lanes, may_be_in_loop
+from .memory_updates import emit_update, find_lane_updates
 from .operands import WideOperands
 from .pipes import call_for_lanes, may_be_for_lanes
 from .vector_calls import call_vector_function
@@ -114,6 +115,7 @@ class WideEmitter(WideOperands):
         self.interleaved = interleaved = find_interleaved(self, instructions)
         self.merged_stores = find_merged_stores(self, instructions, interleaved)
         runs = find_runs(self, instructions)
+        updates = find_lane_updates(self, instructions, runs)
         if self.lane_constants is not None:
             self.lane_constants.begin_block(instructions)
         for i in instructions:
@@ -155,8 +157,11 @@ class WideEmitter(WideOperands):
                     late = self.late[i] = self._deferred[i] = []
                     self.lines.append(late)
                     continue
-            run = runs.get(i)
-            if run is None:
+            run, update = runs.get(i), updates.get(i)
+            if update is not None:
+                if i is update.store:
+                    emit_update(self, update)
+            elif run is None:
                 self.lower(i)
             elif i is run[-1]:
                 emit_run(self, run)

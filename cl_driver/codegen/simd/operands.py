@@ -20,6 +20,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+HARMLESS_BYTES = 128
+
 
 class WideOperands(AtomicEmitter):
     """The part of WideEmitter (emitter.py) that knows of values, and of nothing that is done with them."""
@@ -65,13 +67,15 @@ class WideOperands(AtomicEmitter):
         return self.shapes.strides.get(value, 0) != 0 or value in self.shapes.private
 
     def harmless_memory(self, name: str) -> str:
-        """128 bytes of the stack for lanes outside of a mask: "spare" holds zeros, "dump" is written to,
+        """HARMLESS_BYTES of the stack for lanes outside of a mask: "spare" holds zeros, "dump" is written to,
         "counter" is written to and read."""
         found = self._harmless.get(name)
         if found is None:
-            found = self._harmless[name] = self.alloca("[128 x i8]", 64)
+            found = self._harmless[name] = self.alloca(f"[{HARMLESS_BYTES} x i8]", 64)
             if name != "dump":
-                self.prologue.append(f"  store [128 x i8] zeroinitializer, ptr {found}, align 64")
+                self.prologue.append(
+                    f"  store [{HARMLESS_BYTES} x i8] zeroinitializer, ptr {found}, align 64"
+                )
         return found
 
     def is_used(self, value: Value) -> bool:

@@ -31,8 +31,9 @@ def call_vector_function(e: WideOperands, i: Instruction) -> None:
     call = f"call {result_type(version, e.form)} {symbol}({', '.join(passed)})"
     if version.result is None:
         e.emit_void(call)
-        return
-    _define(e, i, version, e.emit(call), mask)
+    else:
+        _define(e, i, version, e.emit(call), mask)
+    e.end_if_terminated()  # it may have given back anything
 
 
 def _define(e: WideOperands, i: Instruction, version: VectorFunction, made: str, mask: str | None) -> None:

@@ -22,8 +22,9 @@ from .text import LABEL, NAME, free_prefix, rewrite
 # A register of the smallest vectors. LLVM passes masks on in one whatever their comparisons were.
 _SMALL = 128
 
-# Lines of functions in which masks may take several registers: where much is done in an iteration, packing is
-# little of it, and registers are what it lacks.
+# Lines of functions in which masks that loops carry may take several registers: where much is done in an
+# iteration, packing is little of it, and registers are what it lacks. Other masks are made once, and would be
+# unpacked at every use; where registers lack, a use loads them.
 _SHORT = 500
 _BITS = {"i8": 8, "i16": 16, "i32": 32, "i64": 64, "half": 16, "float": 32, "double": 64, "ptr": 64}
 
@@ -117,7 +118,7 @@ class _Function:
     def __init__(self, lines: list[str], prefix: str, vector_bits: int) -> None:
         self._lines = lines
         self._prefix = prefix
-        self._most_bits = vector_bits if len(lines) > _SHORT else _SMALL * 64
+        self._vector_bits = vector_bits
         self._operations: dict[str, _Operation] = {}
         self._comparisons: dict[str, int] = {}  # bits of what they compare
         self._first: dict[str, str] = {}  # conditions that are the first lane of a mask
@@ -219,10 +220,12 @@ class _Function:
             chosen = _CHOSEN.search(line) if "select " in line else None
             if chosen and chosen[2] in wide and chosen[3] in _BITS:
                 votes.setdefault(int(chosen[1]), Counter())[_BITS[chosen[3]]] += 1
+        is_carried = any(self._operations[name].kind == "phi" for name in wide)
+        most_bits = self._vector_bits if is_carried and len(self._lines) > _SHORT else _SMALL * 64
         bits = {}
         for width, counts in votes.items():
             most = max(counts, key=lambda size: (counts[size], -size))
-            if max(_SMALL, 8 * width) < most * width <= self._most_bits:
+            if max(_SMALL, 8 * width) < most * width <= most_bits:
                 bits[width] = most
         return bits
 

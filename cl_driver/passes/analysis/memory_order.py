@@ -36,4 +36,6 @@ def _orders(instruction: Instruction) -> bool:
         return callee.linkage is not None and source_name(callee.linkage[0]) in ORDERING_FUNCTIONS
     if op is Op.AsmCallINTEL:
         return bool(instruction.operands[0].has_effects)
-    return op is Op.MemoryBarrier or op is Op.ControlBarrier and not is_boundary(instruction)
+    if op is Op.MemoryBarrier or op is Op.MemoryNamedBarrier:
+        return True
+    return op is Op.ControlBarrier and not is_boundary(instruction)

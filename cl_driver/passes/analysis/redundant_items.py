@@ -2,13 +2,16 @@
 for, all work-items along it load the same, compute the same and store the same. One of each group is enough.
 If it never asks for groups along it either, one group is: the others would write to the same memory, from
 other cores.
+
+All of them print, each as often as the kernel says. In a kernel that may print, one is enough unless it does:
+the loops over a group's work-items ask that when the first one is done.
 """
 
 from __future__ import annotations
 
 from ...spirv.enums import BuiltIn, Op, StorageClass
 from ...spirv.module import Instruction, Kind, Variable
-from ..ir.instructions import ADDRESS, EXTINST_PRINTF, PURE, TERMINATORS, int_value, is_constant_int
+from ..ir.instructions import ADDRESS, PURE, TERMINATORS, int_value, is_constant_int
 from ..ir.link_names import source_name
 from ..ir.ops import PassBuiltIn, PassOp
 from ..ir.plan import KernelPlan
@@ -22,8 +25,8 @@ _OF_LAUNCHES = frozenset((
     BuiltIn.NumWorkgroups,
 ))  # fmt: skip
 
-# What has the same effect however often it is done. Atomics are not among it, nor is what prints, calls
-# functions, or has work-items do something together.
+# What has the same effect however often it is done. Atomics are not among it, nor is what calls functions, or
+# has work-items do something together.
 _IDEMPOTENT = PURE | TERMINATORS | frozenset((
     Op.Variable, Op.Load, Op.Store, Op.CopyMemory, Op.CopyMemorySized, Op.ExtInst, Op.MemoryBarrier,
     Op.LifetimeStart, Op.LifetimeStop, Op.AssumeTrueKHR,
@@ -36,12 +39,18 @@ _FENCES = frozenset(("mem_fence", "read_mem_fence", "write_mem_fence"))
 
 
 def redundant_dimensions(plan: KernelPlan) -> frozenset[int]:
-    """The dimensions along which all work-items of a group do the same."""
+    """The dimensions along which all work-items of a group do the same, and print the same."""
+    if (
+        plan.uses_printf and len(plan.regions) > 1
+    ):  # what the next region needs would be the first one's alone
+        return frozenset()
     return _not_asked_for(plan, _IDS)
 
 
 def repeated_dimensions(plan: KernelPlan) -> int:
-    """How many of the last dimensions are such that all groups along them do the same."""
+    """How many of the last dimensions are such that all groups along them do the same, and print nothing."""
+    if plan.uses_printf:
+        return 0
     same = _not_asked_for(plan, _IDS_OF_GROUPS)
     return next(count for count in range(4) if 2 - count not in same)
 
@@ -49,7 +58,7 @@ def repeated_dimensions(plan: KernelPlan) -> int:
 def _not_asked_for(plan: KernelPlan, ids: frozenset[int]) -> frozenset[int]:
     """Dimensions of which a kernel reads none of these built-in variables, if doing what it does again
     changes nothing."""
-    if plan.options.sub_groups or plan.options.group or plan.uses_printf:
+    if plan.options.sub_groups or plan.options.group:
         return frozenset()
     rest = {0, 1, 2}
     for region in plan.regions:
@@ -91,7 +100,7 @@ def _is_idempotent(i: Instruction) -> bool:
     if i.op is Op.FunctionCall:  # of the library, of which code for one work-item keeps some
         callee = i.operands[0]
         return callee.linkage is not None and source_name(callee.linkage[0]) in _FENCES
-    return i.op in _IDEMPOTENT and not (i.op is Op.ExtInst and i.operands[1] == EXTINST_PRINTF)
+    return i.op in _IDEMPOTENT
 
 
 def _asked_for(i: Instruction, ids: frozenset[int]) -> set[int]:

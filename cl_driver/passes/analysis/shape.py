@@ -84,6 +84,7 @@ class _Analysis(ValueRules):
         self.aligned: frozenset[tuple[BuiltIn, int]] = frozenset()
         self.width = 1
         self.calls: KeptCalls | None = None
+        self.steady: set[Instruction] | None = None
         self.info = ShapeInfo()
         self.strides = self.info.strides
         self.private = self.info.private

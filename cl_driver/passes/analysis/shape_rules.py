@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ...spirv.enums import BuiltIn, GroupOperation, Op, Scope, StorageClass
-from ...spirv.module import Block, Constant, Instruction, Kind, Undef, Value, Variable
+from ...spirv.module import Block, Constant, Function, Instruction, Kind, Undef, Value, Variable
 from ..ir.dominance import Loop
 from ..ir.instructions import ADDRESS, EXTINST_WITH_EFFECT
 from ..ir.layout import size_of, step_into
@@ -25,6 +25,7 @@ from .shape_lattice import (
     Strides,
     Unknown,
 )
+from .steady_loads import is_volatile_local_load, steady_loads
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,6 +42,8 @@ class ValueRules(IntegerRules):
     width: int  # lanes
     calls: KeptCalls | None  # see PlanOptions
     left_loops: dict[Block, list[Loop]]  # exit block: the divergent loops that end there
+    function: Function
+    steady: set[Instruction] | None  # see steady_loads(); None if nobody has asked
 
     def phi(self, instruction: Instruction) -> Found:
         """OpPhi: what all values have in common; varying where lanes come by different ways."""
@@ -190,9 +193,19 @@ class ValueRules(IntegerRules):
                 source, component = pointer.operands[0], index.value or 0
         if isinstance(source, Variable) and source.type.storage is StorageClass.Input:
             return self.input(instruction, source.builtin, component)  # nobody writes it, volatile or not
-        if pointer in self.private or (access is not None and access.volatile):
+        if pointer in self.private:
+            return VARYING
+        if access is not None and access.volatile and not self.is_steady(instruction):
             return VARYING
         return self.all_or_nothing((pointer,))
+
+    def is_steady(self, load: Instruction) -> bool:
+        """Whether all work-items of a group that make a volatile load read the same at one address."""
+        if not is_volatile_local_load(load):
+            return False
+        if self.steady is None:
+            self.steady = steady_loads(self.function)
+        return load in self.steady
 
     def input(self, instruction: Instruction, builtin: BuiltIn | None, component: int | None) -> Found:
         """A load of a built-in variable, or of one component of it."""

@@ -13,16 +13,19 @@ same: clang moves what follows on success out of the loop.
 
 from __future__ import annotations
 
-from ...spirv.enums import Op
-from ...spirv.module import Constant, Function, Instruction, Operand, Value
-from ..ir.dominance import Loop, LoopNest, dominators
-from ..ir.instructions import ADDRESS, ATOMICS, GROUP_OPERATIONS, predecessors
+from ...spirv.enums import Op, StorageClass
+from ...spirv.module import Block, Constant, Function, Instruction, Kind, Operand, Value
+from ..ir.dominance import DominatorTree, Loop, LoopNest, dominators, is_reducible
+from ..ir.instructions import ADDRESS, ATOMICS, GROUP_OPERATIONS, PURE, TERMINATORS, predecessors
 from ..ir.link_names import PIPE_COMMIT, PIPE_FUNCTIONS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+_OWN = frozenset((StorageClass.Function, StorageClass.Private, StorageClass.Input))  # a work-item's
+_READS = frozenset((Op.Load, Op.AtomicLoad, Op.AtomicIAdd, Op.AtomicISub, Op.AtomicOr, Op.AtomicXor))
+_IDLE = PURE | TERMINATORS | {Op.Load, Op.MemoryBarrier, Op.Nop}  # what a loop may do that only looks
 _CASTS = frozenset((Op.Bitcast, Op.CopyObject, Op.GenericCastToPtr, Op.PtrCastToGeneric))
 
 
@@ -36,18 +39,77 @@ def waits_for_locks(function: Function) -> bool:
     before = predecessors(function)
     tree = dominators(function, before)
     nest = LoopNest(function, tree, before)
-    for loop in nest.loops:
-        asked = _asked(loop)
-        if not asked:
+    return any(_is_given_back(loop, nest, tree) for loop in nest.loops)
+
+
+def _is_given_back(loop: Loop, nest: LoopNest, tree: DominatorTree[Block], has_calls: bool = False) -> bool:
+    """Whether what decides that the loop goes on is written behind it. has_calls: those of atomics that the
+    library has are not expanded."""
+    asked = _asked(loop)
+    if not asked:
+        return False
+    around = _and_parents(loop)
+    for block in tree.order:
+        # What is in a loop of its own is another wait, not what ends this one.
+        if block in loop.blocks or nest.innermost.get(block) not in around:
             continue
-        around = _and_parents(loop)
-        for block in tree.order:
-            # What is in a loop of its own is another wait, not what ends this one.
-            if block in loop.blocks or nest.innermost.get(block) not in around:
-                continue
-            if tree.dominates(loop.header, block) and any(_writes(i, asked) for i in block.instructions):
-                return True
+        if not tree.dominates(loop.header, block):
+            continue
+        if any(_writes(i, asked) or (has_calls and _may_write(i, asked)) for i in block.instructions):
+            return True
     return False
+
+
+def waiting_loops(function: Function) -> list[Loop]:
+    """The loops that may go on until others change memory that work-items share.
+
+    The function, calls expanded, must be reducible.
+    """
+    before = predecessors(function)
+    nest = LoopNest(function, dominators(function, before), before)
+    return [loop for loop in nest.loops if _asked(loop)]
+
+
+def only_looks(function: Function) -> bool:
+    """Whether a loop does nothing but look at one place in memory until others have changed it, as programs
+    have it that wait for other sub-groups and do not ask which there are. False for locks, which the
+    work-items of a vector hold one after the other.
+
+    The function is a kernel as the reader made it. What compilers left in private variables, or in functions,
+    is not followed: it might be a lock.
+    """
+    if not any(i.op in _READS and _looks(i) for block in function.blocks for i in block.instructions):
+        return False
+    before = predecessors(function)
+    tree = dominators(function, before)
+    if not is_reducible(function, tree):
+        return False
+    nest = LoopNest(function, tree, before)
+    for loop in nest.loops:
+        inside = [i for block in loop.blocks for i in block.instructions]
+        looking = [i for i in inside if i.op in _READS and _looks(i)]
+        is_idle = all(i.op in _IDLE or i in looking for i in inside)
+        if is_idle and any(_is_invariant(i.operands[0], loop) for i in looking):
+            return bool(_asked(loop)) and not _is_given_back(loop, nest, tree, has_calls=True)
+    return False
+
+
+def _looks(i: Instruction) -> bool:
+    """Of _READS: an atomic or volatile read of memory that work-items share, or an atomic that changes
+    nothing."""
+    if i.op is Op.Load:
+        is_read = i.memory is not None and i.memory.volatile
+    elif i.op is Op.AtomicLoad:
+        is_read = True
+    else:
+        is_read = isinstance(i.operands[3], Constant) and not i.operands[3].value
+    return is_read and i.operands[0].type.storage not in _OWN
+
+
+def _is_invariant(value: Operand, loop: Loop) -> bool:
+    if type(value) is not Instruction or value.block not in loop.blocks:
+        return True
+    return value.op in ADDRESS | _CASTS and all(_is_invariant(o, loop) for o in value.operands)
 
 
 def _and_parents(loop: Loop) -> set[Loop | None]:
@@ -73,7 +135,8 @@ def _asked(loop: Loop) -> set[Any]:
             continue
         seen.add(value)
         if value.op in ATOMICS or (value.op is Op.Load and value.memory and value.memory.volatile):
-            found.add(address_key(value.operands[0]))
+            if value.operands[0].type.storage not in _OWN:
+                found.add(address_key(value.operands[0]))
         elif _pipe_function(value):
             found.add(address_key(value.operands[1]))
         elif value.op in GROUP_OPERATIONS:
@@ -95,6 +158,13 @@ def _writes(instruction: Instruction, addresses: set[Any]) -> bool:
     if op is Op.AtomicLoad or not (op in ATOMICS or op is Op.Store):
         return False
     return address_key(instruction.operands[0]) in addresses
+
+
+def _may_write(instruction: Instruction, addresses: set[Any]) -> bool:
+    if instruction.op is not Op.FunctionCall:
+        return False
+    pointers = [o for o in instruction.operands[1:] if o.type.kind is Kind.POINTER]
+    return not addresses.isdisjoint(map(address_key, pointers))
 
 
 def _pipe_function(instruction: Instruction) -> str:

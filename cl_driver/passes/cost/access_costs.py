@@ -28,6 +28,7 @@ _GUESSED_WRONG = 0.5  # branches of masks that are mixed
 _OF_LANE = 1.0  # cycles of a lane of such a mask in a loop over those that take part: half of them
 _OF_ADDRESS = 0.75  # shuffles that take a lane's address out of a vector
 _MOST_IN_ROW = 8  # bytes of an OpenCL vector that is one number to loads of each lane
+_LEAST_GATHERED = 32  # bits of what CPUs gather and scatter
 _BLOCK = 16  # bytes within which a shuffle moves any byte anywhere
 MOST_FIELDS = 8  # elements from one lane's field to the next lane's: more vectors of fields are not made
 
@@ -246,13 +247,20 @@ def rows(r: Reach, model: CpuModel) -> Cost:
 
 
 def lanes(r: Reach, model: CpuModel) -> Cost:
-    """Scalar code for each lane: its address is taken out of a vector, what it loads is put into one."""
+    """Scalar code for each lane: its address is taken out of a vector, unless it is known how far lanes are
+    apart, what it loads is put into one."""
     cost, resource = _cost(r, model)
-    count = r.width * r.pieces
-    cost.add(resource, count).add(SHUFFLE, 1.5 * count).add(SCALAR, (1 + r.is_masked) * count)
+    count, of_address = r.width * r.pieces, r.step is None or _may_gather(r, model)
+    cost.add(resource, count).add(SHUFFLE, (1.5 if of_address else 1.0) * count)
+    cost.add(SCALAR, (of_address + r.is_masked) * count)
     cost.add(SHUFFLE, _apart(r, model))
     cost.latency += 12
     return cost
+
+
+def _may_gather(r: Reach, model: CpuModel) -> bool:
+    """Whether this is compared with gathers, for which no step counts."""
+    return model.has_masks and r.bits >= _LEAST_GATHERED
 
 
 GATHER, ROWS, LANES = "gather", "rows", "lanes"  # names of ways at any place
@@ -264,7 +272,7 @@ def at_any_place(r: Reach, has_instruction: bool) -> list[tuple[str, CostOf]]:
     if r.is_row:
         return [(ROWS, rows)]
     found: list[tuple[str, CostOf]] = [(LANES, lanes)]
-    if has_instruction and r.bits >= 32:
+    if has_instruction and r.bits >= _LEAST_GATHERED:
         found.insert(0, (GATHER, gather))
     return found
 
@@ -277,6 +285,35 @@ def cheapest(ways: list[tuple[str, CostOf]], r: Reach, model: CpuModel) -> tuple
 def anywhere(r: Reach, model: CpuModel) -> Cost:
     """The cheapest way where nothing is known of the lanes' places."""
     return cheapest(at_any_place(r, model.has_masks), r, model)[1](r, model)
+
+
+def updated(
+    type_: Type, width: int, model: CpuModel, is_private: bool, is_masked: bool, taken: int
+) -> Cost | None:
+    """Of what lanes load, change and store at places of their own, in scalar code for each lane: its address
+    is taken out of a vector, and so many other operands, integers by way of registers for scalars. None where
+    a load and a store of all lanes cost as little.
+
+    Gathers and scatters leave lanes alone that take no part. Scalar code writes elsewhere for these, which
+    takes cores with AVX-512 long, but where that is beside a private variable.
+    """
+    if model.has_masks and not is_private:
+        return None
+    load, store = (reach(type_, width, model, None, is_store, is_masked) for is_store in (False, True))
+    count, element = width * load.leaves, type_.element if type_.kind is Kind.VECTOR else type_
+    taken *= 1 if element.kind is Kind.FLOAT else 2
+    cost = Cost(latency=12).add(LOAD, count).add(STORE, count).add(SHUFFLE, (_OF_ADDRESS + taken) * count)
+    if 2 * 8 * load.size <= load.leaves * model.vector_bits:
+        for resource in (LOAD, STORE, SHUFFLE):
+            cost.slots[resource] *= model.narrow
+    cost.add(SCALAR, (1 + is_masked) * count)
+    apart = anywhere(load, model)
+    apart.slots = [a + b for a, b in zip(apart.slots, anywhere(store, model).slots, strict=True)]
+    if not (
+        is_masked or model.has_masks or load.is_row
+    ):  # addresses are the same, and LLVM takes them out once
+        apart.slots[SHUFFLE] -= _OF_ADDRESS * width
+    return cost if price(cost, model) < price(apart, model) else None
 
 
 def asked(r: Reach, model: CpuModel, is_uniform: bool) -> Cost:

@@ -112,6 +112,7 @@ class _Estimator:
     def _region(self, region: Region, visits: float) -> None:
         width = 1 if region.once else self.options.width
         operations = Operations(self.model, region.shapes, width, self.calls.cycles)
+        operations.note_updates(region.function)
         work = RegionWork(self.visits.flow(region), operations, region, bool(self.options.group))
         work.run()
         if region.once:

@@ -13,7 +13,7 @@ from ..ir.instructions import ADDRESS, ATOMICS, EXTINST_LOADS, EXTINST_WITH_EFFE
 from ..ir.ops import PassOp
 from .access_costs import leaf_bits
 from .inner_loops import cycles_with_inner_loops
-from .operations import size_of_value
+from .operations import STRIDED, size_of_value
 from .pressure import mostly_gathers
 from .work import WORTH, PlanCosts, RegionCosts, asks_lanes
 
@@ -25,7 +25,8 @@ _GATHERS = "its loops, which lanes leave one by one, do little but access memory
 # Of the cycles of loops that lanes leave one by one, what is won without lanes: they wait for one another.
 _WAITED = 0.5
 
-_MOSTLY = 0.9  # the share of a kernel's work that is on vectors that fill registers, where they count
+# The share of a kernel's work that is on vectors that fill registers, or to access records, where they count.
+_MOSTLY = 0.9
 
 # Cycles of an access at a place of its own with lanes, where the CPU gathers and scatters and where it does
 # not, and without lanes; of any other operation with lanes, that is its share of a vector's, and without.
@@ -148,6 +149,9 @@ def _why_estimated(region: RegionCosts) -> str | None:
     elif places := _cycles_of_places(region):
         why = "it mostly accesses memory at places of each lane's own"
         with_lanes, alone = places
+    elif _copies_records(region):
+        why = "lanes take turns to access what lies in records of each work-item"
+        with_lanes, alone = region.cycles_with_lanes, region.cycles_alone
     elif rows := cycles_with_inner_loops(region):
         why = "each work-item goes through memory of its own, one element after the other, so that its loops "
         why += "become vectors"
@@ -212,6 +216,23 @@ def _cycles_of_places(region: RegionCosts) -> tuple[float, float] | None:
     with_lanes = words * (_GATHERED if gathers else _BY_LANE) + less * _BY_LANE
     with_lanes += of_lanes * _VECTOR / region.operations.width
     return with_lanes, (words + less + looked_up) * _ALONE + others * _SCALAR
+
+
+def _copies_records(region: RegionCosts) -> bool:
+    """Whether a kernel without loops does little but access elements of records, a record for each lane,
+    that no vectors are made of. What lies side by side in a record, LLVM copies as one without lanes."""
+    if region.nest.loops:
+        return False
+    operations, by_lane, total = region.operations, 0.0, 0.0
+    for i, weight in region.work.weights.items():
+        total += weight
+        if i.op is Op.Load or i.op is Op.Store:
+            kind, step = operations.how_reached(i, region.step)
+            if kind == STRIDED and operations.is_lane_by_lane(i, kind, step):
+                by_lane += weight
+        elif i.op not in _FREE and not (i.op in PURE or _is_plain(i)):
+            return False
+    return by_lane >= _MOSTLY * total
 
 
 def _loops_over_places(region: RegionCosts) -> bool:

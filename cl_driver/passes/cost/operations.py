@@ -11,6 +11,7 @@ from collections.abc import Callable
 from ...spirv.enums import Op, StorageClass
 from ...spirv.enums import OpenCLStd as Std
 from ...spirv.module import Constant, Function, Instruction, Kind, Type, Value, Variable
+from ..analysis.updates import find_updates
 from ..ir.instructions import ADDRESS, ATOMICS, int_value, is_constant_int
 from ..ir.layout import size_of
 from ..ir.ops import PassOp
@@ -41,6 +42,7 @@ _FREE = frozenset((
     Op.CompositeInsert, Op.Branch, Op.Return, Op.Unreachable, PassOp.RegionExit, PassOp.EntryMask,
     PassOp.FirstItem, PassOp.PrivatePointer, Op.Variable, Op.PtrCastToGeneric, Op.GenericCastToPtr,
     Op.LifetimeStart, Op.LifetimeStop, Op.ExpectKHR, Op.MemoryBarrier, PassOp.Active, PassOp.GroupItems,
+    PassOp.Yield,
 ))  # fmt: skip
 _SUMS = frozenset((Op.FAdd, Op.FSub))
 _PRODUCTS = frozenset((Op.FMul, Op.VectorTimesScalar, Op.Dot))
@@ -127,7 +129,21 @@ class Operations:
     ) -> None:
         self.model, self.shapes, self.width = model, shapes, width
         self._calls = calls  # cycles of a function
+        # Loads and stores that are updates (note_updates()): whether of private memory, and how many operands
+        # differ between lanes.
+        self._updates: dict[Instruction, tuple[bool, int]] = {}
         self._made: dict[tuple[object, ...], Cost] = {}
+
+    def note_updates(self, function: Function) -> None:
+        """From now on, loads and stores by which lanes change memory cost what both do together."""
+        if self.width == 1:
+            return
+        for block in function.blocks:
+            if any(i.op is Op.Store and self.is_varying(i.operands[0]) for i in block.instructions):
+                for update in find_updates(block.instructions, function):
+                    taken = update.taken(lambda o: self.shapes.strides.get(o, 0) != 0)
+                    is_private = update.store.operands[0].type.storage is StorageClass.Function
+                    self._updates[update.load] = self._updates[update.store] = is_private, taken
 
     def is_varying(self, value: Value) -> bool:
         """Whether lanes of a value are told apart by more than a step."""
@@ -343,7 +359,7 @@ class Operations:
     def usual_access(self, i: Instruction, kind: str, lane_stride: int | None) -> Cost:
         """Of an access to memory of which no more is known. Accesses that are alike have the same."""
         is_masked = i.mask is not None and not _is_entry(i.mask)
-        key = i.op, id(accessed_type(i)), is_write(i), kind, lane_stride, is_masked
+        key = i.op, id(accessed_type(i)), is_write(i), kind, lane_stride, is_masked, self._updates.get(i)
         found = self._made.get(key)
         if found is None:
             found = self._made[key] = self.access(i, kind, lane_stride, _MIXED).finish()
@@ -381,10 +397,27 @@ class Operations:
             return access_costs.pieces(reach, model)
         if kind == CONTIGUOUS:
             return access_costs.contiguous(reach, model)
-        ways = access_costs.at_any_place(reach, model.has_masks)
+        if kind == SCATTERED and i in self._updates:
+            is_private, taken = self._updates[i]
+            type_ = accessed_type(i)
+            cost = access_costs.updated(type_, self.width, model, is_private, reach.is_masked, taken)
+            if cost is not None:
+                cost.slots = [slots / 2 for slots in cost.slots]
+                return cost
+        return self._way(reach, kind)[1](reach, model)
+
+    def is_lane_by_lane(self, i: Instruction, kind: str, lane_stride: int | None) -> bool:
+        """Whether each lane is best done by itself, by scalar code. kind, lane_stride: as of access()."""
+        if kind not in (STRIDED, SCATTERED):
+            return False
+        return self._way(self.reach(i, lane_stride, _MIXED), kind)[0] == access_costs.LANES
+
+    def _way(self, reach: Reach, kind: str) -> tuple[str, access_costs.CostOf]:
+        """The cheapest way to places that do not follow one another."""
+        ways = access_costs.at_any_place(reach, self.model.has_masks)
         if kind == STRIDED and access_costs.may_be_fields(reach):
             ways.append((STRIDED, access_costs.fields))
-        return access_costs.cheapest(ways, reach, model)[1](reach, model)
+        return access_costs.cheapest(ways, reach, self.model)
 
     def atomic(self, i: Instruction, is_local: bool, kind: str) -> Cost:
         """Of an atomic: lane by lane, in local memory without a lock; what lanes share is reduced first."""

@@ -160,6 +160,7 @@ class RegionCosts:
         self.follows_ids = follows_ids
         self.region, self.function, self.shapes = region, region.function, region.shapes
         self.operations = Operations(model, region.shapes, width, calls.cycles if calls else None)
+        self.operations.note_updates(self.function)
         self.sums = Sums()
         self.of_rows: set[Instruction] | None = None  # what depends on ids of dimension 1 (width.py)
         self.before = predecessors(self.function)

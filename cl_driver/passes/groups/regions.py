@@ -17,6 +17,7 @@ from ..ir.ops import REGION_END, PassOp
 from ..ir.plan import Region
 from ..ir.ssa_updater import SsaUpdater
 from ..scalar.simplify import simplify
+from .slot_stores import reduce_slot_stores
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -74,6 +75,7 @@ class RegionMaker:
             updater.finish()
         self.substitute_phis(updaters)
         simplify(self.function, self.types)
+        reduce_slot_stores(self.function)
         return Region(self.index, self.function, False, self.find_successors())
 
     def variables(self, entry_block: Block) -> None:

@@ -27,6 +27,14 @@ DEVICE_FUNCTIONS = {
     "cld_capture_event_profiling_info": "void (ptr, i32, ptr)",
 }
 
+# Functions of named barriers: program/named_barrier_functions.py.
+NAMED_BARRIER_INIT = frozenset(("named_barrier_init", "_Z18named_barrier_initi", "_Z18named_barrier_initj"))
+NAMED_BARRIER_FUNCTIONS = NAMED_BARRIER_INIT | {
+    "work_group_named_barrier",
+    "_Z24work_group_named_barrierPU3AS314__namedBarrierj",
+    "_Z24work_group_named_barrierPU3AS314__namedBarrierj12memory_scope",
+}
+
 
 def source_name(name: str) -> str:
     """The name in OpenCL C of a function by its link name (Itanium C++ ABI, 5.1.2: <source-name>).

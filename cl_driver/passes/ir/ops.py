@@ -23,6 +23,8 @@ ReadLane value, lane             uniform: the value of one lane; modulo the widt
 Permute value, lane              the value of the lane that each lane names; modulo the width
 LaneShuffle a, b, k...           lane l gets lane k[l] of a, or of b for numbers from the width on
 
+Yield                            the group's other sub-groups go on (groups/sub_group_turns.py)
+
 Only in functions that stay calls (vectorize/vector_functions.py):
 Parameter k                      the argument number k
 Result value                     what the function returns, in the block of its RegionExit
@@ -49,6 +51,10 @@ if TYPE_CHECKING:
 
 REGION_END = -1
 
+# A named barrier is the number of its OpNamedBarrierInitialize in so many bits, and above it how many
+# sub-groups wait there.
+BARRIER_BITS = 8
+
 
 class PassOp(Op):
     """The operations above."""
@@ -72,6 +78,7 @@ class PassOp(Op):
     FirstItem: ClassVar[PassOp]
     Parameter: ClassVar[PassOp]
     Result: ClassVar[PassOp]
+    Yield: ClassVar[PassOp]
 
 
 fill(PassOp, ((name, (1 << 16) + k) for k, name in enumerate(PassOp.__annotations__)))

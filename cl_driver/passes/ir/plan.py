@@ -105,6 +105,7 @@ class PlanOptions:
     apart: frozenset[int] = frozenset()  # arguments whose buffers may be taken to overlap no other's
     most_text: int = 0  # bytes of LLVM IR at widths above 1 (passes/analysis/text_size.py); 0 for no limit
     native_half: bool = False  # the CPU has arithmetic on half (codegen's has_native_half)
+    zero_private: bool = False  # private memory is zeros where a program does not say what it is
     verify: bool = False  # run the IR verifier after every pass
     skip: tuple[str, ...] = ()  # names of passes to leave out (those that may be: pipeline.OPTIONAL)
     show: tuple[str, ...] = ()  # names of passes after which the function is printed, or "all"
@@ -194,6 +195,7 @@ class KernelPlan:
     returned: Slot | None = None  # says which work-items have returned before others were done
     uses_printf: bool = False
     enqueues: bool = False  # it may enqueue kernels, or uses their events
+    takes_turns: bool = False  # its sub-groups may wait for one another (groups/sub_group_turns.py)
     uses_pipes: bool = False  # it may wait for what another kernel writes or reads
     has_more: bool = False  # there is something that PlanOptions.thorough would do
     has_lane_loops: bool = False  # lanes go to some branches one by one (vectorize/lane_loops.py)

@@ -24,6 +24,7 @@ BUILTINS = frozenset((
     BuiltIn.SubgroupId, BuiltIn.SubgroupLocalInvocationId, BuiltIn.SubgroupEqMask, BuiltIn.SubgroupGeMask,
     BuiltIn.SubgroupGtMask, BuiltIn.SubgroupLeMask, BuiltIn.SubgroupLtMask,
 ))  # fmt: skip
+_NAMED_BARRIERS = frozenset((Op.NamedBarrierInitialize, Op.MemoryNamedBarrier))
 _BARRIER = "sub_group_barrier"  # which clang leaves to the builtin library
 
 
@@ -57,4 +58,4 @@ def _of_subgroup(instruction: Instruction) -> bool:
     if op is Op.Load or op in ADDRESS or op is Op.CopyObject:
         pointer = instruction.operands[0]
         return type(pointer) is Variable and pointer.builtin in BUILTINS
-    return is_subgroup_operation(instruction)
+    return op in _NAMED_BARRIERS or is_subgroup_operation(instruction)

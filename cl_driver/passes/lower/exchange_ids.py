@@ -13,7 +13,7 @@ from ..ir.instructions import GROUP_OPERATIONS, is_id
 from .inline import inline
 
 _BY_DIMENSION = frozenset((BuiltIn.GlobalInvocationId, BuiltIn.GlobalSize, BuiltIn.GlobalOffset))
-_TOGETHER = GROUP_OPERATIONS | {Op.ControlBarrier}
+_TOGETHER = GROUP_OPERATIONS | {Op.ControlBarrier, Op.MemoryNamedBarrier}
 
 
 def may_exchange_ids(point: EntryPoint, functions: Iterable[Function]) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from ...spirv.enums import Capability, StorageClass
 from ...spirv.module import Function, Module
 from ...spirv.reflect import called, called_by_address
+from ..ir.link_names import NAMED_BARRIER_FUNCTIONS
 
 # With those that imply them.
 _UNTYPED = {Capability.UntypedPointersKHR, Capability.UntypedVariableLengthArrayINTEL}
@@ -53,6 +54,10 @@ def lower_extensions(module: Module, is_relaxed: bool = False, tells: bool = Fal
         from .device_enqueue import lower_device_enqueue
 
         lower_device_enqueue(module, tells)
+    if any(f.linkage and f.linkage[0] in NAMED_BARRIER_FUNCTIONS for f in module.functions):
+        from .named_barrier_functions import define_functions
+
+        define_functions(module.functions)
     if not _PIPES.isdisjoint(capabilities):
         from .pipes import lower_pipes
 

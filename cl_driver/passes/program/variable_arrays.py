@@ -17,6 +17,7 @@ from ...spirv.types import TypeTable
 from ..ir.dominance import DominatorTree, dominators
 from ..ir.instructions import append, rename_phi_edge, replace_instructions
 from ..ir.layout import alignment_of, size_of
+from .private_initializers import put_zeros
 
 # Bytes of arrays of a work-item whose lengths only a run knows, all together.
 STACK = 64 << 10
@@ -44,15 +45,16 @@ def end_with_functions(functions: Iterable[Function], types: TypeTable) -> None:
                 block.instructions.insert(-1, restored)
 
 
-def lower_variable_arrays(function: Function, types: TypeTable) -> None:
-    """Changes a kernel whose calls are expanded."""
-    _Lowering(function, types).run()
+def lower_variable_arrays(function: Function, types: TypeTable, is_zeroed: bool = False) -> None:
+    """Changes a kernel whose calls are expanded. is_zeroed: arrays are zeros in the beginning."""
+    _Lowering(function, types, is_zeroed).run()
 
 
 class _Lowering:
-    def __init__(self, function: Function, types: TypeTable) -> None:
+    def __init__(self, function: Function, types: TypeTable, is_zeroed: bool) -> None:
         self.function = function
         self.types = types
+        self.is_zeroed = is_zeroed
         self.bytes = types.pointer(StorageClass.Function, types.int(8))
         self.variables: list[Instruction] = []
         self.stack: Instruction | None = None
@@ -76,11 +78,8 @@ class _Lowering:
         entry.instructions[:0] = self.variables
         for variable in self.variables:
             variable.block = entry
-        if self.stack is not None:
-            start = Instruction(Op.Store, None, [self.taken, self.types.integer(64, 0)], entry)
-            start.memory = MemoryAccess()
-            place = next(k for k, i in enumerate(entry.instructions) if i.op is not Op.Variable)
-            entry.instructions.insert(place, start)
+        zeros = self.variables if self.is_zeroed else [self.taken] if self.stack is not None else []
+        put_zeros(self.function, zeros, self.types)
 
     def has_one_place(self, array: Instruction) -> bool:
         """Whether the memory of an array was given back whenever its instruction is executed again."""

@@ -106,6 +106,23 @@ def _barrier(i: Instruction) -> None:
     _scopes(i)
 
 
+def _is_named_barrier(type_: Type | None) -> bool:
+    return type_ is not None and type_.kind is Kind.OPAQUE and type_.op is Op.TypeNamedBarrier
+
+
+def _new_named_barrier(i: Instruction) -> None:
+    """ "Subgroup Count must be a 32-bit integer type scalar"."""
+    need(_is_named_barrier(i.type), "the result has type {!r}", i.type)
+    type_ = i.operands[0].type
+    is_word = type_ is not None and type_.kind is INT and type_.width == 32
+    need(is_word, "a number of sub-groups of type {!r}", type_)
+
+
+def _named_barrier(i: Instruction) -> None:
+    need(_is_named_barrier(i.operands[0].type), "a named barrier of type {!r}", i.operands[0].type)
+    _scopes(i)
+
+
 def _group(kind: Kind) -> Rule:
     """Reductions and scans: the value has the type of the result."""
 
@@ -293,6 +310,8 @@ MORE_RULES: dict[Op, Rule] = {
     Op.ControlBarrier: _barrier,
     Op.MemoryBarrier: _barrier,
     Op.ControlBarrierArriveINTEL: _barrier,
+    Op.NamedBarrierInitialize: _new_named_barrier,
+    Op.MemoryNamedBarrier: _named_barrier,
     **dict.fromkeys(
         _named("Group", *_ARITHMETIC_I)
         + _named("Group", "IMulKHR", "BitwiseAndKHR", "BitwiseOrKHR", "BitwiseXorKHR"),
@@ -337,8 +356,6 @@ MORE_RULES: dict[Op, Rule] = {
         (
             Op.ReadClockKHR,
             Op.ImageTexelPointer,
-            Op.NamedBarrierInitialize,
-            Op.MemoryNamedBarrier,
             Op.ConvertFToBF16INTEL,
             Op.ConvertBF16ToFINTEL,
         ),

@@ -50,12 +50,36 @@ struct cld_ndrange {
 typedef void (*cld_kernel_fn)(const struct cld_launch *launch, const uint8_t *args, struct cld_thread *thread,
                               uint64_t first, uint64_t last);
 
+/* Of kernels whose sub-groups may wait for one another: each sub-group runs on a stack of its own. */
+struct cld_sub_groups_layout {
+    uint64_t size;       /* work-items of a sub-group */
+    uint64_t stacks;     /* where the stacks begin in a thread's scratch memory */
+    uint64_t stack_size; /* of each; a multiple of 128 */
+};
+
+/* Runs a sub-group of one group, from beginning to end. */
+struct cld_sub_group;
+typedef void (*cld_sub_group_fn)(const struct cld_launch *launch, const uint8_t *args,
+                                 struct cld_thread *thread, uint64_t group, uint64_t end,
+                                 struct cld_sub_group *self, uint64_t index);
+
+/* As OpNamedBarrierInitialize makes them: the number of the instruction, and of the sub-groups that wait. */
+enum { CLD_NAMED_BARRIERS = 64, CLD_NAMED_BARRIER_SHIFT = 8 };
+
 /* Symbols that kernel code may call; the code loader knows these names and no others:
  * memcpy memmove memset, the functions of code_symbols.def, and
  *   int32_t cld_printf(void *printf_buffer, const char *format, const uint8_t *args, uint32_t args_size);
  *   int32_t cld_assert_fail(void *printf_buffer, const char *expression, const uint8_t *args,
  *                           uint32_t args_size);
  *   void cld_yield(void);  found nothing to do, and may ask again at once
+ *   void cld_sub_groups_run(cld_sub_group_fn run, const struct cld_sub_groups_layout *layout,
+ *                           const struct cld_launch *launch, const uint8_t *args,
+ *                           struct cld_thread *thread, uint64_t first, uint64_t last);
+ *                           the groups [first, last)
+ *   void cld_sub_group_yield(struct cld_sub_group *self);  lets the group's other sub-groups go on
+ *   int32_t cld_sub_group_join(struct cld_sub_group *self, int32_t next);
+ *                           waits until all have come here; gives the greatest `next`
+ *   void cld_sub_group_meet(struct cld_sub_group *self, uint32_t barrier);  waits at a named barrier
  *   those of launch/device_enqueue.h
  * args: each argument in order of the call, at the next multiple of 8 bytes: one tag word
  * (uint32 element size in bytes | uint32 element count << 8 | kind << 16; kind 0 integer, 1 float, 2 pointer

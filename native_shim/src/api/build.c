@@ -195,6 +195,7 @@ CL_API_ENTRY cl_program CL_API_CALL clLinkProgram(cl_context handle, cl_uint num
                                                   void *user_data, cl_int *errcode_ret) {
     struct cld_context *context = cld_object_check(handle, CLD_CONTEXT);
     CLD_REQUIRE_OR_NULL(context, CL_INVALID_CONTEXT, "not a context");
+    CLD_REQUIRE_LIVE_OR_NULL(context);
     struct cld_device *const *devices;
     uint32_t count;
     cl_int status = cld_check_devices(context, num_devices, device_list, &devices, &count);

@@ -7,13 +7,6 @@
 
 #include "base/log.h"
 
-bool cld_context_has_device(const struct cld_context *context, const struct cld_device *device) {
-    for (uint32_t i = 0; i < context->device_count; i++)
-        if (context->devices[i] == device)
-            return true;
-    return false;
-}
-
 bool cld_copy_properties(const intptr_t *properties, size_t *count, intptr_t **copy) {
     *count = 0;
     *copy = NULL;

@@ -11,9 +11,6 @@
  * their devices, so that everything that has a context may rely on the limits. Returns the door's status. */
 cl_int cld_device_complete(struct cld_device *device);
 
-/* True if the device is one of the context's. */
-bool cld_context_has_device(const struct cld_context *context, const struct cld_device *device);
-
 /* Counts the words of a property list with its final 0 and copies it. properties NULL: *count 0, *copy NULL.
  * False when out of memory. */
 bool cld_copy_properties(const intptr_t *properties, size_t *count, intptr_t **copy);

@@ -9,6 +9,7 @@
 #include "python/door.h"
 #include "python/requests.h"
 #include "runtime/callback.h"
+#include "runtime/terminate.h"
 
 typedef void(CL_CALLBACK *notify_fn)(const char *, const void *, size_t, void *);
 
@@ -47,6 +48,15 @@ static void put_properties(struct cld_msg *request, const cl_context_properties 
     cld_put_int(request, 0);
 }
 
+/* The value of a property, or 0. */
+static cl_context_properties property_of(const cl_context_properties *properties,
+                                         cl_context_properties name) {
+    for (; properties && *properties; properties += 2)
+        if (*properties == name)
+            return properties[1];
+    return 0;
+}
+
 /* devices: checked, unique. */
 static cl_context make_context(const cl_context_properties *properties, uint32_t count,
                                struct cld_device **devices, notify_fn notify, void *user_data,
@@ -73,6 +83,7 @@ static cl_context make_context(const cl_context_properties *properties, uint32_t
         context->obj.key = key;
         context->devices = devices;
         context->device_count = count;
+        context->is_terminable = property_of(properties, CL_CONTEXT_TERMINATE_KHR) != CL_FALSE;
         context->notify = notify;
         context->notify_data = user_data;
         for (uint32_t i = 0; i < count; i++)
@@ -163,7 +174,19 @@ CL_API_ENTRY cl_int CL_API_CALL clSetContextDestructorCallback(
     cl_context handle, void(CL_CALLBACK *pfn_notify)(cl_context, void *), void *user_data) {
     struct cld_context *context = cld_object_check(handle, CLD_CONTEXT);
     CLD_REQUIRE(context, CL_INVALID_CONTEXT, "not a context");
+    CLD_REQUIRE_LIVE(context);
     CLD_REQUIRE(pfn_notify, CL_INVALID_VALUE, "pfn_notify is NULL");
     return cld_destructor_add(context, &context->destructors, (void (*)(void *, void *))(void *)pfn_notify,
                               user_data);
+}
+
+CL_API_ENTRY cl_int CL_API_CALL clTerminateContextKHR(cl_context handle) {
+    struct cld_context *context = cld_object_check(handle, CLD_CONTEXT);
+    CLD_REQUIRE(context, CL_INVALID_CONTEXT, "not a context");
+    CLD_REQUIRE(context->is_terminable, CL_INVALID_OPERATION,
+                "the context was not created with CL_CONTEXT_TERMINATE_KHR");
+    bool was_terminated = atomic_exchange(&context->terminated, 1);
+    CLD_REQUIRE(!was_terminated, CL_CONTEXT_TERMINATED_KHR, "the context was terminated before");
+    cld_context_terminate(context);
+    return CL_SUCCESS;
 }

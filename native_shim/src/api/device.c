@@ -8,6 +8,7 @@
 #include "api/platform.h"
 #include "base/log.h"
 #include "base/thread.h"
+#include "memory/svm_types.h"
 #include "object/info.h"
 #include "object/lock.h"
 #include "python/door.h"
@@ -125,6 +126,9 @@ CL_API_ENTRY cl_int CL_API_CALL clGetDeviceInfo(cl_device_id handle, cl_device_i
         const cl_uint count = 1;
         return cld_info(&count, sizeof count, param_value_size, param_value, param_value_size_ret);
     }
+    case CLD_DEVICE_SVM_TYPE_CAPABILITIES:
+        return cld_info(cld_svm_types, sizeof cld_svm_types, param_value_size, param_value,
+                        param_value_size_ret);
     case CLD_DEVICE_COMMAND_BUFFER_SYNC_DEVICES:
         object = cld_root_device();
         return cld_info(&object, sizeof object, param_value_size, param_value, param_value_size_ret);
@@ -177,7 +181,7 @@ CL_API_ENTRY cl_int CL_API_CALL clGetDeviceInfo(cl_device_id handle, cl_device_i
 
 static void destroy_device(void *object) {
     struct cld_device *device = object;
-    cld_pool_free(device);
+    cld_pools_free(device);
     cld_door_forget(device->obj.key);
     free(device->cpus);
     if (device->parent)

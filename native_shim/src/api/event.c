@@ -22,6 +22,7 @@ __attribute__((constructor)) static void register_event(void) {
 CL_API_ENTRY cl_event CL_API_CALL clCreateUserEvent(cl_context handle, cl_int *errcode_ret) {
     struct cld_context *context = cld_object_check(handle, CLD_CONTEXT);
     CLD_REQUIRE_OR_NULL(context, CL_INVALID_CONTEXT, "not a context");
+    CLD_REQUIRE_LIVE_OR_NULL(context);
     struct cld_event *event = cld_user_event_new(context);
     CLD_REQUIRE_OR_NULL(event, CL_OUT_OF_HOST_MEMORY, "no memory");
     if (errcode_ret)

@@ -11,7 +11,7 @@
 #include "memory/image.h"
 #include "memory/mem.h"
 #include "memory/mem_properties.h"
-#include "runtime/context_notify.h"
+#include "runtime/callback.h"
 
 /* What a call asks for, and what the checks find out about it. */
 struct request {
@@ -63,8 +63,8 @@ static cl_int check_type(const struct request *request) {
 }
 
 /* "mem_object can be a buffer memory object if image_type is CL_MEM_OBJECT_IMAGE1D_BUFFER or
- * CL_MEM_OBJECT_IMAGE2D. mem_object can be an image object if image_type is CL_MEM_OBJECT_IMAGE2D. Otherwise
- * it must be NULL." */
+ * CL_MEM_OBJECT_IMAGE2D, or any other image_type if the cl_ext_image_from_buffer extension is supported.
+ * mem_object can be an image object if image_type is CL_MEM_OBJECT_IMAGE2D. Otherwise it must be NULL." */
 static cl_int check_parent(struct request *request) {
     const cl_image_desc *desc = &request->desc;
     bool on_buffer = desc->image_type == CL_MEM_OBJECT_IMAGE1D_BUFFER;
@@ -76,9 +76,8 @@ static cl_int check_parent(struct request *request) {
     CLD_REQUIRE(parent && parent->context == request->context, CL_INVALID_IMAGE_DESCRIPTOR,
                 "mem_object is not a memory object of the context");
     bool from_buffer = parent->type == CL_MEM_OBJECT_BUFFER;
-    CLD_REQUIRE(from_buffer
-                    ? on_buffer || desc->image_type == CL_MEM_OBJECT_IMAGE2D
-                    : desc->image_type == CL_MEM_OBJECT_IMAGE2D && parent->type == CL_MEM_OBJECT_IMAGE2D,
+    CLD_REQUIRE(from_buffer ||
+                    (desc->image_type == CL_MEM_OBJECT_IMAGE2D && parent->type == CL_MEM_OBJECT_IMAGE2D),
                 CL_INVALID_IMAGE_DESCRIPTOR, "such an image is not made from such a memory object");
     CLD_REQUIRE(!from_buffer || desc->num_mip_levels <= 1, CL_INVALID_IMAGE_DESCRIPTOR,
                 "a mipmapped image is not made from a buffer");
@@ -87,6 +86,8 @@ static cl_int check_parent(struct request *request) {
     CLD_REQUIRE(!(request->flags & CLD_HOST_POINTER), CL_INVALID_VALUE, "the memory is that of mem_object");
     CLD_REQUIRE(cld_memory_allowed_by_parent(request->flags, parent->flags), CL_INVALID_VALUE,
                 "flags allow more than mem_object does");
+    CLD_REQUIRE(request->flags & CLD_MEM_IMMUTABLE || !(parent->flags & CLD_MEM_IMMUTABLE), CL_INVALID_VALUE,
+                "mem_object never changes, and flags do not say so");
     request->parent = parent;
     return CL_SUCCESS;
 }
@@ -151,26 +152,41 @@ static cl_int check_pitches(struct request *request) {
     return CL_SUCCESS;
 }
 
-static cl_int check_buffer_pitch(struct request *request) {
+/* Of images in a buffer: the pitches, and how many bytes of it they take. */
+static cl_int check_buffer_pitches(struct request *request, size_t *size) {
     cl_image_desc *desc = &request->desc;
-    const struct cld_mem *buffer = request->parent;
-    size_t pixel = request->element_size, row = desc->image_width * pixel;
+    size_t pixel = request->element_size, row = desc->image_width * pixel, layer;
     if (!desc->image_row_pitch || desc->image_type == CL_MEM_OBJECT_IMAGE1D_BUFFER)
         desc->image_row_pitch = row;
-    CLD_REQUIRE(!desc->image_slice_pitch, CL_INVALID_IMAGE_DESCRIPTOR, "a slice pitch without host_ptr");
-    /* "For a 2D image created from a buffer the image row pitch must also be a multiple of the maximum of the
-     * CL_DEVICE_IMAGE_PITCH_ALIGNMENT value". */
+    CLD_REQUIRE(!desc->image_slice_pitch || cld_image_has_slices(desc->image_type),
+                CL_INVALID_IMAGE_DESCRIPTOR, "a slice pitch of an image without slices");
+    /* "For an image created from a buffer, the image_row_pitch must also be a multiple of the
+     * CL_IMAGE_REQUIREMENTS_ROW_PITCH_ALIGNMENT_EXT value". */
     CLD_REQUIRE(desc->image_row_pitch >= row && desc->image_row_pitch % (CLD_IMAGE_PITCH_ALIGN * pixel) == 0,
                 CL_INVALID_IMAGE_FORMAT_DESCRIPTOR, "the row pitch is less than a row or not aligned");
+    layer = desc->image_row_pitch * desc->image_height;
+    if (!desc->image_slice_pitch)
+        desc->image_slice_pitch = layer;
+    CLD_REQUIRE(desc->image_slice_pitch >= layer && desc->image_slice_pitch % desc->image_row_pitch == 0,
+                CL_INVALID_IMAGE_FORMAT_DESCRIPTOR,
+                "the slice pitch is less than a slice or no multiple of the row pitch");
+    CLD_REQUIRE(
+        !__builtin_mul_overflow(desc->image_slice_pitch, desc->image_depth * desc->image_array_size, size),
+        CL_INVALID_IMAGE_SIZE, "the image is larger than memory");
+    return CL_SUCCESS;
+}
+
+static cl_int check_buffer(struct request *request) {
+    const struct cld_mem *buffer = request->parent;
+    size_t size;
+    CLD_TRY(check_buffer_pitches(request, &size));
     /* "If the buffer object specified by mem_object was created with CL_MEM_USE_HOST_PTR, the host_ptr [...]
-     * must be aligned to the maximum of the CL_DEVICE_IMAGE_BASE_ADDRESS_ALIGNMENT value". */
-    CLD_REQUIRE((uintptr_t)buffer->data % (CLD_IMAGE_ADDRESS_ALIGN * pixel) == 0,
+     * must be aligned to the CL_IMAGE_REQUIREMENTS_BASE_ADDRESS_ALIGNMENT_EXT value". */
+    CLD_REQUIRE((uintptr_t)buffer->data % (CLD_IMAGE_ADDRESS_ALIGN * request->element_size) == 0,
                 CL_INVALID_IMAGE_FORMAT_DESCRIPTOR, "the buffer's memory is not aligned to a pixel");
-    /* "image_width x size of element in bytes must be <= size of the buffer object", "image_row_pitch x
-     * image_height must be <= size of the buffer object specified by mem_object." */
-    desc->image_slice_pitch = desc->image_row_pitch * desc->image_height;
-    CLD_REQUIRE(desc->image_slice_pitch <= buffer->size, CL_INVALID_IMAGE_DESCRIPTOR,
-                "the buffer is smaller than the image");
+    /* "CL_INVALID_IMAGE_SIZE if [...] the buffer passed in mem_object is too small to be used as a data store
+     * for the image". */
+    CLD_REQUIRE(size <= buffer->size, CL_INVALID_IMAGE_SIZE, "the buffer is smaller than the image");
     return CL_SUCCESS;
 }
 
@@ -196,6 +212,7 @@ static cl_int check_view(struct request *request) {
 
 static cl_int check(struct request *request) {
     CLD_REQUIRE(request->context, CL_INVALID_CONTEXT, "not a context");
+    CLD_REQUIRE_LIVE(request->context);
     CLD_TRY(cld_mem_properties_read(request->context, request->properties, false, &request->read));
     CLD_REQUIRE(cld_memory_flags_are_valid(request->flags), CL_INVALID_VALUE, "flags are not valid");
     CLD_REQUIRE(!request->read.is_external || !(request->flags & CLD_HOST_POINTER), CL_INVALID_VALUE,
@@ -210,6 +227,8 @@ static cl_int check(struct request *request) {
                 "the row pitch is more than kernels can compute with");
     CLD_TRY(check_type(request));
     CLD_TRY(check_parent(request));
+    CLD_REQUIRE(cld_memory_has_contents(request->flags, request->read.is_external, request->parent),
+                CL_INVALID_VALUE, "an image that never changes has no contents");
     CLD_TRY(check_dimensions(request));
     CLD_TRY(check_host_pointer(request));
     CLD_REQUIRE(!request->parent || !request->read.is_external, CL_INVALID_PROPERTY,
@@ -219,7 +238,29 @@ static cl_int check(struct request *request) {
     request->element_size = cld_image_element_size(request->format);
     if (!request->parent)
         return check_pitches(request);
-    return request->parent->image ? check_view(request) : check_buffer_pitch(request);
+    return request->parent->image ? check_view(request) : check_buffer(request);
+}
+
+static cl_int check_described(struct request *request) {
+    CLD_REQUIRE(request->desc.image_row_pitch <= CLD_IMAGE_ROW_PITCH, CL_INVALID_IMAGE_DESCRIPTOR,
+                "the row pitch is more than kernels can compute with");
+    CLD_TRY(check_type(request));
+    return check_dimensions(request);
+}
+
+cl_int cld_image_check_described(const cl_image_desc *desc) {
+    struct request request = {.desc = *desc, .wrong_value = CL_INVALID_IMAGE_DESCRIPTOR};
+    return check_described(&request) ? CL_INVALID_IMAGE_DESCRIPTOR : CL_SUCCESS;
+}
+
+cl_int cld_image_size_in_buffer(const cl_image_format *format, const cl_image_desc *desc, size_t *size) {
+    struct request request = {.desc = *desc,
+                              .wrong_value = CL_INVALID_IMAGE_DESCRIPTOR,
+                              .element_size = cld_image_element_size(format)};
+    CLD_REQUIRE(desc->num_mip_levels <= 1, CL_INVALID_IMAGE_DESCRIPTOR,
+                "a mipmapped image is not made from a buffer");
+    return check_described(&request) || check_buffer_pitches(&request, size) ? CL_INVALID_IMAGE_DESCRIPTOR
+                                                                             : CL_SUCCESS;
 }
 
 /* The levels one after the other; the first has the pitches of desc. Returns the size of all. */

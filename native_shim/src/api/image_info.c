@@ -1,9 +1,14 @@
-/* Queries of images and of their formats (API specification, 5.3.2 and 5.3.9). */
+/* Queries of images, of their formats, and of what they require (API specification, 5.3.2, 5.3.9 and 5.3.10).
+ */
 #include "api/common.h"
 
+#include <CL/cl_ext.h>
+
+#include "api/memory.h"
 #include "base/log.h"
 #include "memory/image.h"
 #include "memory/mem.h"
+#include "memory/mem_properties.h"
 #include "object/info.h"
 
 CL_API_ENTRY cl_int CL_API_CALL clGetSupportedImageFormats(cl_context context, cl_mem_flags flags,
@@ -15,7 +20,8 @@ CL_API_ENTRY cl_int CL_API_CALL clGetSupportedImageFormats(cl_context context, c
      * NULL." What flags ask for makes no difference: kernels read and write all formats. */
     cl_mem_flags known = CL_MEM_READ_WRITE | CL_MEM_WRITE_ONLY | CL_MEM_READ_ONLY | CL_MEM_USE_HOST_PTR |
                          CL_MEM_ALLOC_HOST_PTR | CL_MEM_COPY_HOST_PTR | CL_MEM_HOST_WRITE_ONLY |
-                         CL_MEM_HOST_READ_ONLY | CL_MEM_HOST_NO_ACCESS | CL_MEM_KERNEL_READ_AND_WRITE;
+                         CL_MEM_HOST_READ_ONLY | CL_MEM_HOST_NO_ACCESS | CL_MEM_KERNEL_READ_AND_WRITE |
+                         CLD_MEM_IMMUTABLE;
     CLD_REQUIRE(!(flags & ~known), CL_INVALID_VALUE, "flags are not valid");
     CLD_REQUIRE(image_type >= CL_MEM_OBJECT_IMAGE2D && image_type <= CL_MEM_OBJECT_IMAGE1D_BUFFER,
                 CL_INVALID_VALUE, "image_type is not valid");
@@ -81,4 +87,157 @@ CL_API_ENTRY cl_int CL_API_CALL clGetImageInfo(cl_mem handle, cl_image_info para
         CLD_REQUIRE(false, CL_INVALID_VALUE, "param_name is not an image query");
     }
     return cld_info(answer, size, param_value_size, param_value, param_value_size_ret);
+}
+
+/* What is asked for may be left open: NULL or 0. */
+struct wanted {
+    const cl_image_format *format;
+    cl_image_desc desc;
+    size_t element_size; /* of the largest pixel, if the format is open */
+    size_t room;         /* of the buffer that it is to be made from, if there is one */
+};
+
+static size_t least(size_t a, size_t b) {
+    return a < b ? a : b;
+}
+
+static size_t one_at_least(size_t number) {
+    return number ? number : 1;
+}
+
+/* How many rows, slices or layers of so many bytes a pitch or buffer has room for, where there is one. */
+static size_t fitting(size_t most, size_t room, size_t bytes) {
+    return room ? least(most, room / bytes) : most;
+}
+
+static size_t row_of(const struct wanted *wanted) {
+    const cl_image_desc *desc = &wanted->desc;
+    return one_at_least(desc->image_row_pitch ? desc->image_row_pitch
+                                              : desc->image_width * wanted->element_size);
+}
+
+static size_t slice_of(const struct wanted *wanted) {
+    const cl_image_desc *desc = &wanted->desc;
+    bool has_rows = desc->image_type != CL_MEM_OBJECT_IMAGE1D_ARRAY;
+    return one_at_least(desc->image_slice_pitch
+                            ? desc->image_slice_pitch
+                            : row_of(wanted) * one_at_least(has_rows * desc->image_height));
+}
+
+/* The most that any image of the type has; of any type, if that is open. */
+static size_t most_of(const struct wanted *wanted, cl_image_requirements_info_ext name) {
+    cl_mem_object_type type = wanted->desc.image_type;
+    bool may_be_3d = !type || type == CL_MEM_OBJECT_IMAGE3D;
+    size_t most = may_be_3d ? CLD_IMAGE3D_MOST : CLD_IMAGE2D_MOST;
+    const cl_image_desc *desc = &wanted->desc;
+    switch (name) {
+    case CL_IMAGE_REQUIREMENTS_MAX_WIDTH_EXT:
+        if (type == CL_MEM_OBJECT_IMAGE1D_BUFFER)
+            return fitting(CLD_IMAGE_BUFFER, wanted->room, wanted->element_size);
+        most = fitting(most, desc->image_row_pitch, wanted->element_size);
+        return fitting(most, wanted->room, wanted->element_size);
+    case CL_IMAGE_REQUIREMENTS_MAX_HEIGHT_EXT:
+        most = fitting(most, desc->image_slice_pitch, row_of(wanted));
+        return fitting(most, wanted->room, row_of(wanted));
+    case CL_IMAGE_REQUIREMENTS_MAX_DEPTH_EXT:
+        return fitting(CLD_IMAGE3D_MOST, wanted->room, slice_of(wanted));
+    default:
+        return fitting(CLD_IMAGE_LAYERS, wanted->room, slice_of(wanted));
+    }
+}
+
+/* Whether images of the type have the dimension that is asked about. */
+static bool has_dimension(cl_mem_object_type type, cl_image_requirements_info_ext name) {
+    switch (name) {
+    case CL_IMAGE_REQUIREMENTS_MAX_HEIGHT_EXT:
+        return !type || type == CL_MEM_OBJECT_IMAGE2D || type == CL_MEM_OBJECT_IMAGE2D_ARRAY ||
+               type == CL_MEM_OBJECT_IMAGE3D;
+    case CL_IMAGE_REQUIREMENTS_MAX_DEPTH_EXT:
+        return !type || type == CL_MEM_OBJECT_IMAGE3D;
+    case CL_IMAGE_REQUIREMENTS_MAX_ARRAY_SIZE_EXT:
+        return !type || cld_image_is_array(type);
+    }
+    return true;
+}
+
+/* What is not asked about as a maximum may not be left open in a description. */
+static bool is_of_maximum(cl_image_requirements_info_ext name) {
+    switch (name) {
+    case CL_IMAGE_REQUIREMENTS_MAX_WIDTH_EXT:
+    case CL_IMAGE_REQUIREMENTS_MAX_HEIGHT_EXT:
+    case CL_IMAGE_REQUIREMENTS_MAX_DEPTH_EXT:
+    case CL_IMAGE_REQUIREMENTS_MAX_ARRAY_SIZE_EXT:
+        return true;
+    }
+    return false;
+}
+
+static cl_int read_wishes(const struct cld_context *context, const cl_image_format *format,
+                          const cl_image_desc *desc, struct wanted *wanted) {
+    if (desc) {
+        wanted->desc = *desc;
+        cl_mem_object_type type = desc->image_type;
+        CLD_REQUIRE(!type || (type >= CL_MEM_OBJECT_IMAGE2D && type <= CL_MEM_OBJECT_IMAGE1D_BUFFER),
+                    CL_INVALID_IMAGE_DESCRIPTOR, "image_type is not valid");
+        CLD_REQUIRE(!desc->num_samples && desc->num_mip_levels <= CLD_IMAGE_LEVELS,
+                    CL_INVALID_IMAGE_DESCRIPTOR, "no such samples or mip levels");
+    }
+    if (desc && desc->mem_object) {
+        const struct cld_mem *mem = cld_object_check(desc->mem_object, CLD_MEM);
+        CLD_REQUIRE(mem && mem->context == context && mem->type != CL_MEM_OBJECT_PIPE,
+                    CL_INVALID_IMAGE_DESCRIPTOR, "mem_object is no buffer or image of the context");
+        wanted->room = mem->size;
+    }
+    wanted->format = format;
+    wanted->element_size = CLD_LARGEST_PIXEL;
+    if (!format)
+        return CL_SUCCESS;
+    cl_mem_object_type type = wanted->desc.image_type ? wanted->desc.image_type : CL_MEM_OBJECT_IMAGE2D;
+    CLD_REQUIRE(cld_image_format_is_valid(format) && cld_image_format_is_supported(format, type),
+                CL_INVALID_IMAGE_FORMAT_DESCRIPTOR,
+                "image_format is not valid, or no device has such images");
+    wanted->element_size = cld_image_element_size(format);
+    return CL_SUCCESS;
+}
+
+CL_API_ENTRY cl_int CL_API_CALL
+clGetImageRequirementsInfoEXT(cl_context handle, const cl_mem_properties *properties, cl_mem_flags flags,
+                              const cl_image_format *image_format, const cl_image_desc *image_desc,
+                              cl_image_requirements_info_ext param_name, size_t param_value_size,
+                              void *param_value, size_t *param_value_size_ret) {
+    const struct cld_context *context = cld_object_check(handle, CLD_CONTEXT);
+    CLD_REQUIRE(context, CL_INVALID_CONTEXT, "not a context");
+    struct cld_mem_properties read;
+    CLD_TRY(cld_mem_properties_read(context, properties, false, &read));
+    /* Besides those of clCreateImage, kernels may be said to both read and write it. */
+    CLD_REQUIRE(cld_memory_flags_are_valid(flags & ~(cl_mem_flags)CL_MEM_KERNEL_READ_AND_WRITE),
+                CL_INVALID_VALUE, "flags are not valid");
+    struct wanted wanted = {0};
+    CLD_TRY(read_wishes(context, image_format, image_desc, &wanted));
+    if (is_of_maximum(param_name)) {
+        CLD_REQUIRE(has_dimension(wanted.desc.image_type, param_name), CL_INVALID_IMAGE_DESCRIPTOR,
+                    "images of that type have no such dimension");
+        cl_uint most = (cl_uint)most_of(&wanted, param_name);
+        return cld_info(&most, sizeof most, param_value_size, param_value, param_value_size_ret);
+    }
+    if (image_desc)
+        CLD_TRY(cld_image_check_described(image_desc));
+    size_t number;
+    switch (param_name) {
+    case CL_IMAGE_REQUIREMENTS_BASE_ADDRESS_ALIGNMENT_EXT:
+        number = CLD_IMAGE_ADDRESS_ALIGN * wanted.element_size;
+        break;
+    case CL_IMAGE_REQUIREMENTS_ROW_PITCH_ALIGNMENT_EXT:
+    case CL_IMAGE_REQUIREMENTS_SLICE_PITCH_ALIGNMENT_EXT:
+        number = CLD_IMAGE_PITCH_ALIGN * wanted.element_size;
+        break;
+    case CL_IMAGE_REQUIREMENTS_SIZE_EXT:
+        CLD_REQUIRE(image_format && image_desc, CL_INVALID_VALUE,
+                    "the size depends on format and dimensions");
+        CLD_TRY(cld_image_size_in_buffer(image_format, image_desc, &number));
+        break;
+    default:
+        CLD_REQUIRE(false, CL_INVALID_VALUE, "param_name is not a query of requirements");
+    }
+    return cld_info(&number, sizeof number, param_value_size, param_value, param_value_size_ret);
 }

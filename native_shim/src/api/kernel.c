@@ -129,6 +129,7 @@ CL_API_ENTRY cl_kernel CL_API_CALL clCreateKernel(cl_program handle, const char 
                                                   cl_int *errcode_ret) {
     struct cld_program *program = cld_object_check(handle, CLD_PROGRAM);
     CLD_REQUIRE_OR_NULL(program, CL_INVALID_PROGRAM, "not a program");
+    CLD_REQUIRE_LIVE_OR_NULL(program->context);
     CLD_REQUIRE_OR_NULL(kernel_name, CL_INVALID_VALUE, "kernel_name is NULL");
     cl_int status = cld_program_load_kernels(program, kernel_name);
     CLD_REQUIRE_OR_NULL(!status, status, "the program has no executable, or none that can be loaded");
@@ -158,6 +159,7 @@ CL_API_ENTRY cl_int CL_API_CALL clCreateKernelsInProgram(cl_program handle, cl_u
                                                          cl_kernel *kernels, cl_uint *num_kernels_ret) {
     struct cld_program *program = cld_object_check(handle, CLD_PROGRAM);
     CLD_REQUIRE(program, CL_INVALID_PROGRAM, "not a program");
+    CLD_REQUIRE_LIVE(program->context);
     cl_int status = cld_program_load(program);
     /* Their number is known before they are compiled, where they are not to be compared. */
     if (!status && (kernels || program->build_count > 1))
@@ -194,6 +196,7 @@ CL_API_ENTRY cl_int CL_API_CALL clCreateKernelsInProgram(cl_program handle, cl_u
 CL_API_ENTRY cl_kernel CL_API_CALL clCloneKernel(cl_kernel handle, cl_int *errcode_ret) {
     struct cld_kernel *source = cld_object_check(handle, CLD_KERNEL);
     CLD_REQUIRE_OR_NULL(source, CL_INVALID_KERNEL, "not a kernel");
+    CLD_REQUIRE_LIVE_OR_NULL(source->program->context);
     struct cld_kernel_info **infos = NULL;
     uint32_t devices = source->program->device_count;
     if (source->infos) {

@@ -17,22 +17,31 @@
 #include "memory/svm.h"
 #include "object/info.h"
 #include "runtime/callback.h"
-#include "runtime/context_notify.h"
 
 enum { OVERRUN = 256 };
+
+/* What memory that never changes is not. */
+#define CLD_WRITABLE (CL_MEM_READ_WRITE | CL_MEM_WRITE_ONLY | CL_MEM_HOST_WRITE_ONLY)
 
 static bool at_most_one(cl_mem_flags flags) {
     return !(flags & (flags - 1));
 }
 
 bool cld_memory_flags_are_valid(cl_mem_flags flags) {
-    if (flags & ~(cl_mem_flags)(CLD_KERNEL_ACCESS | CLD_HOST_ACCESS | CLD_HOST_POINTER))
+    if (flags & ~(CLD_MEM_IMMUTABLE | CLD_KERNEL_ACCESS | CLD_HOST_ACCESS | CLD_HOST_POINTER))
+        return false;
+    if (flags & CLD_MEM_IMMUTABLE && flags & CLD_WRITABLE)
         return false;
     /* "CL_MEM_ALLOC_HOST_PTR and CL_MEM_USE_HOST_PTR are mutually exclusive." "CL_MEM_COPY_HOST_PTR and
      * CL_MEM_USE_HOST_PTR are mutually exclusive." */
     if (flags & CL_MEM_USE_HOST_PTR && flags & (CL_MEM_ALLOC_HOST_PTR | CL_MEM_COPY_HOST_PTR))
         return false;
     return at_most_one(flags & CLD_KERNEL_ACCESS) && at_most_one(flags & CLD_HOST_ACCESS);
+}
+
+bool cld_memory_has_contents(cl_mem_flags flags, bool is_external, const struct cld_mem *parent) {
+    return !(flags & CLD_MEM_IMMUTABLE) || flags & (CL_MEM_COPY_HOST_PTR | CL_MEM_USE_HOST_PTR) ||
+           is_external || parent;
 }
 
 /* Vector code may read to the end of the last 64 bytes: never past a line that the buffer is in. Behind it is
@@ -85,6 +94,7 @@ static cl_mem create_buffer(cl_context handle, const cl_mem_properties *properti
                             size_t size, void *host_ptr, cl_int *errcode_ret) {
     struct cld_context *context = cld_object_check(handle, CLD_CONTEXT);
     CLD_REQUIRE_OR_NULL(context, CL_INVALID_CONTEXT, "not a context");
+    CLD_REQUIRE_LIVE_OR_NULL(context);
     struct cld_mem_properties read;
     cl_int status = cld_mem_properties_read(context, properties, true, &read);
     CLD_REQUIRE_OR_NULL(!status, status, "properties are not valid");
@@ -93,6 +103,8 @@ static cl_mem create_buffer(cl_context handle, const cl_mem_properties *properti
      * CL_MEM_USE_HOST_PTR, CL_MEM_ALLOC_HOST_PTR, or CL_MEM_COPY_HOST_PTR." */
     CLD_REQUIRE_OR_NULL(!read.is_external || !(flags & CLD_HOST_POINTER), CL_INVALID_VALUE,
                         "the memory is that of the handle");
+    CLD_REQUIRE_OR_NULL(cld_memory_has_contents(flags, read.is_external, NULL), CL_INVALID_VALUE,
+                        "a buffer that never changes has no contents");
     /* "CL_INVALID_BUFFER_SIZE if size is 0, or if size is greater than CL_DEVICE_MAX_MEM_ALLOC_SIZE for all
      * devices in context". All devices of this driver share one memory. */
     CLD_REQUIRE_OR_NULL(size && size <= context->devices[0]->max_alloc_size, CL_INVALID_BUFFER_SIZE,
@@ -152,12 +164,14 @@ cl_mem_flags cld_memory_inherited_flags(cl_mem_flags flags, cl_mem_flags parent)
         flags |= parent & CLD_KERNEL_ACCESS;
     if (!(flags & CLD_HOST_ACCESS))
         flags |= parent & CLD_HOST_ACCESS;
-    return flags | (parent & CLD_HOST_POINTER);
+    return flags | (parent & (CLD_MEM_IMMUTABLE | CLD_HOST_POINTER));
 }
 
 /* "CL_INVALID_VALUE if buffer was created with [...] and flags specifies [...]": every combination that
  * would widen what the parent allows. */
 bool cld_memory_allowed_by_parent(cl_mem_flags flags, cl_mem_flags parent) {
+    if (parent & CLD_MEM_IMMUTABLE && flags & CLD_WRITABLE)
+        return false;
     if (parent & CL_MEM_WRITE_ONLY && flags & (CL_MEM_READ_WRITE | CL_MEM_READ_ONLY))
         return false;
     if (parent & CL_MEM_READ_ONLY && flags & (CL_MEM_READ_WRITE | CL_MEM_WRITE_ONLY))
@@ -178,6 +192,7 @@ CL_API_ENTRY cl_mem CL_API_CALL clCreateSubBuffer(cl_mem handle, cl_mem_flags fl
     /* "CL_INVALID_MEM_OBJECT if buffer is not a valid buffer object or is a sub-buffer object." */
     CLD_REQUIRE_OR_NULL(parent && parent->type == CL_MEM_OBJECT_BUFFER && !parent->parent,
                         CL_INVALID_MEM_OBJECT, "not a buffer, or a sub-buffer");
+    CLD_REQUIRE_LIVE_OR_NULL(parent->context);
     /* "or if flags specifies CL_MEM_USE_HOST_PTR or CL_MEM_ALLOC_HOST_PTR or CL_MEM_COPY_HOST_PTR." */
     CLD_REQUIRE_OR_NULL(cld_memory_flags_are_valid(flags) && !(flags & CLD_HOST_POINTER), CL_INVALID_VALUE,
                         "flags are not valid");

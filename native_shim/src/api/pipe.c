@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "memory/pipe.h"
 #include "object/info.h"
-#include "runtime/context_notify.h"
+#include "runtime/callback.h"
 
 static bool allocate(struct cld_mem *mem, uint32_t packet_size, uint32_t max_packets) {
     size_t data = cld_pipe_data(max_packets);
@@ -27,6 +27,7 @@ CL_API_ENTRY cl_mem CL_API_CALL clCreatePipe(cl_context handle, cl_mem_flags fla
                                              cl_int *errcode_ret) {
     struct cld_context *context = cld_object_check(handle, CLD_CONTEXT);
     CLD_REQUIRE_OR_NULL(context, CL_INVALID_CONTEXT, "not a context");
+    CLD_REQUIRE_LIVE_OR_NULL(context);
     /* "Only CL_MEM_READ_WRITE and CL_MEM_HOST_NO_ACCESS can be specified when creating a pipe object." */
     CLD_REQUIRE_OR_NULL(!(flags & ~(cl_mem_flags)(CL_MEM_READ_WRITE | CL_MEM_HOST_NO_ACCESS)),
                         CL_INVALID_VALUE, "flags are not those of a pipe");

@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "base/settings.h"
+#include "memory/svm_types.h"
 #include "object/info.h"
 #include "platform_table.h"
 
@@ -193,6 +194,9 @@ clGetPlatformInfo(cl_platform_id platform, cl_platform_info param_name, size_t p
                         param_value_size_ret);
     case CL_PLATFORM_EXTERNAL_MEMORY_IMPORT_HANDLE_TYPES_KHR:
         return cld_info(&memory, sizeof memory, param_value_size, param_value, param_value_size_ret);
+    case CLD_PLATFORM_SVM_TYPE_CAPABILITIES:
+        return cld_info(cld_svm_types, sizeof cld_svm_types, param_value_size, param_value,
+                        param_value_size_ret);
     case CL_PLATFORM_EXTENSIONS_WITH_VERSION:
         return cld_info(extensions, sizeof extensions, param_value_size, param_value, param_value_size_ret);
     }

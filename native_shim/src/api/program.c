@@ -73,6 +73,7 @@ CL_API_ENTRY cl_program CL_API_CALL clCreateProgramWithSource(cl_context handle,
                                                               cl_int *errcode_ret) {
     struct cld_context *context = cld_object_check(handle, CLD_CONTEXT);
     CLD_REQUIRE_OR_NULL(context, CL_INVALID_CONTEXT, "not a context");
+    CLD_REQUIRE_LIVE_OR_NULL(context);
     /* "CL_INVALID_VALUE if count is zero or if strings or any entry in strings is NULL." */
     CLD_REQUIRE_OR_NULL(count && strings, CL_INVALID_VALUE, "no strings");
     for (cl_uint i = 0; i < count; i++)
@@ -91,6 +92,7 @@ CL_API_ENTRY cl_program CL_API_CALL clCreateProgramWithIL(cl_context handle, con
                                                           cl_int *errcode_ret) {
     struct cld_context *context = cld_object_check(handle, CLD_CONTEXT);
     CLD_REQUIRE_OR_NULL(context, CL_INVALID_CONTEXT, "not a context");
+    CLD_REQUIRE_LIVE_OR_NULL(context);
     /* "CL_INVALID_VALUE if il is NULL or if length is zero." */
     CLD_REQUIRE_OR_NULL(il && length, CL_INVALID_VALUE, "no IL");
     struct cld_msg request;
@@ -115,6 +117,7 @@ CL_API_ENTRY cl_program CL_API_CALL clCreateProgramWithBinary(cl_context handle,
                                                               cl_int *binary_status, cl_int *errcode_ret) {
     struct cld_context *context = cld_object_check(handle, CLD_CONTEXT);
     CLD_REQUIRE_OR_NULL(context, CL_INVALID_CONTEXT, "not a context");
+    CLD_REQUIRE_LIVE_OR_NULL(context);
     struct cld_device *const *devices;
     uint32_t count;
     cl_int status = check_device_list(context, num_devices, device_list, &devices, &count);
@@ -168,6 +171,7 @@ CL_API_ENTRY cl_program CL_API_CALL clCreateProgramWithBuiltInKernels(cl_context
                                                                       cl_int *errcode_ret) {
     struct cld_context *context = cld_object_check(handle, CLD_CONTEXT);
     CLD_REQUIRE_OR_NULL(context, CL_INVALID_CONTEXT, "not a context");
+    CLD_REQUIRE_LIVE_OR_NULL(context);
     struct cld_device *const *devices;
     uint32_t count;
     cl_int status = check_device_list(context, num_devices, device_list, &devices, &count);

@@ -55,9 +55,32 @@ static _Atomic(struct cld_queue *) *default_place(struct cld_context *context,
     return &context->default_queues[i];
 }
 
+/* cl_khr_priority_hints and cl_khr_throttle_hints, a bit each. */
+struct hints {
+    cl_queue_properties priority, throttle;
+};
+
+static bool is_hint(cl_queue_properties value) {
+    return value == CL_QUEUE_PRIORITY_HIGH_KHR || value == CL_QUEUE_PRIORITY_MED_KHR ||
+           value == CL_QUEUE_PRIORITY_LOW_KHR;
+}
+
+_Static_assert(CL_QUEUE_PRIORITY_HIGH_KHR == CL_QUEUE_THROTTLE_HIGH_KHR &&
+                   CL_QUEUE_PRIORITY_MED_KHR == CL_QUEUE_THROTTLE_MED_KHR &&
+                   CL_QUEUE_PRIORITY_LOW_KHR == CL_QUEUE_THROTTLE_LOW_KHR,
+               "both have the same values");
+
+/* "It is expected that the user guides [...] will describe the scheduling behavior guarantees": README.md. */
+static void follow_hints(struct cld_queue *queue, struct hints hints) {
+    uint32_t units = queue->device->compute_units;
+    queue->pool = hints.priority == CL_QUEUE_PRIORITY_LOW_KHR ? CLD_BACKGROUND : CLD_FOREGROUND;
+    queue->is_urgent = hints.priority == CL_QUEUE_PRIORITY_HIGH_KHR;
+    queue->threads = hints.throttle == CL_QUEUE_THROTTLE_LOW_KHR ? (units + 3) / 4 : units;
+}
+
 /* size: of one on the device. */
 static cl_command_queue make_queue(struct cld_context *context, struct cld_device *device,
-                                   cl_command_queue_properties properties, uint64_t size,
+                                   cl_command_queue_properties properties, uint64_t size, struct hints hints,
                                    const cl_queue_properties *property_list, cl_int *errcode_ret) {
     struct cld_queue *queue = cld_object_new(CLD_QUEUE);
     CLD_REQUIRE_OR_NULL(queue, CL_OUT_OF_HOST_MEMORY, "no memory");
@@ -67,12 +90,14 @@ static cl_command_queue make_queue(struct cld_context *context, struct cld_devic
     queue->device = device;
     queue->properties = properties;
     queue->size = size;
+    follow_hints(queue, hints);
     pthread_mutex_init(&queue->lock, NULL);
     cld_lock(context);
     queue->next = context->queues;
     if (queue->next)
         queue->next->previous = queue;
     context->queues = queue;
+    atomic_store_explicit(&queue->is_terminated, atomic_load(&context->terminated), memory_order_relaxed);
     cld_unlock(context);
     if (property_list) {
         size_t count = 0;
@@ -98,20 +123,27 @@ clCreateCommandQueueWithProperties(cl_context context_handle, cl_device_id devic
                                    const cl_queue_properties *properties, cl_int *errcode_ret) {
     struct cld_context *context = cld_object_check(context_handle, CLD_CONTEXT);
     CLD_REQUIRE_OR_NULL(context, CL_INVALID_CONTEXT, "not a context");
+    CLD_REQUIRE_LIVE_OR_NULL(context);
     struct cld_device *device = cld_object_check(device_handle, CLD_DEVICE);
     CLD_REQUIRE_OR_NULL(device && cld_context_has_device(context, device), CL_INVALID_DEVICE,
                         "not a device of the context");
     cl_command_queue_properties bits = 0;
     bool has_size = false;
     uint64_t size = 0;
+    struct hints hints = {0};
     for (size_t i = 0; properties && properties[i]; i += 2) {
-        CLD_REQUIRE_OR_NULL(properties[i] == CL_QUEUE_PROPERTIES || properties[i] == CL_QUEUE_SIZE,
+        cl_queue_properties name = properties[i], value = properties[i + 1];
+        bool hints_at = name == CL_QUEUE_PRIORITY_KHR || name == CL_QUEUE_THROTTLE_KHR;
+        CLD_REQUIRE_OR_NULL(name == CL_QUEUE_PROPERTIES || name == CL_QUEUE_SIZE || hints_at,
                             CL_INVALID_VALUE, "not a queue property");
-        if (properties[i] == CL_QUEUE_PROPERTIES)
-            bits = properties[i + 1];
+        CLD_REQUIRE_OR_NULL(!hints_at || is_hint(value), CL_INVALID_VALUE, "not a priority or throttle");
+        if (name == CL_QUEUE_PROPERTIES)
+            bits = value;
+        else if (hints_at)
+            *(name == CL_QUEUE_PRIORITY_KHR ? &hints.priority : &hints.throttle) = value;
         else {
             has_size = true;
-            size = properties[i + 1];
+            size = value;
         }
     }
     CLD_REQUIRE_OR_NULL(
@@ -139,7 +171,7 @@ clCreateCommandQueueWithProperties(cl_context context_handle, cl_device_id devic
             *errcode_ret = CL_SUCCESS;
         return (cl_command_queue)found;
     }
-    return make_queue(context, device, bits, size, properties, errcode_ret);
+    return make_queue(context, device, bits, size, hints, properties, errcode_ret);
 }
 
 CL_API_ENTRY cl_command_queue CL_API_CALL clCreateCommandQueue(cl_context context_handle,
@@ -148,12 +180,13 @@ CL_API_ENTRY cl_command_queue CL_API_CALL clCreateCommandQueue(cl_context contex
                                                                cl_int *errcode_ret) {
     struct cld_context *context = cld_object_check(context_handle, CLD_CONTEXT);
     CLD_REQUIRE_OR_NULL(context, CL_INVALID_CONTEXT, "not a context");
+    CLD_REQUIRE_LIVE_OR_NULL(context);
     struct cld_device *device = cld_object_check(device_handle, CLD_DEVICE);
     CLD_REQUIRE_OR_NULL(device && cld_context_has_device(context, device), CL_INVALID_DEVICE,
                         "not a device of the context");
     CLD_REQUIRE_OR_NULL(!(properties & ~(cl_command_queue_properties)SUPPORTED), CL_INVALID_VALUE,
                         "an unknown bit of properties");
-    return make_queue(context, device, properties, 0, NULL, errcode_ret);
+    return make_queue(context, device, properties, 0, (struct hints){0}, NULL, errcode_ret);
 }
 
 /* "Support for modifying the properties of a command-queue is required only for OpenCL 1.0 devices." */
@@ -171,6 +204,7 @@ CL_API_ENTRY cl_int CL_API_CALL clSetDefaultDeviceCommandQueue(cl_context contex
                                                                cl_command_queue queue_handle) {
     struct cld_context *context = cld_object_check(context_handle, CLD_CONTEXT);
     CLD_REQUIRE(context, CL_INVALID_CONTEXT, "not a context");
+    CLD_REQUIRE_LIVE(context);
     struct cld_device *device = cld_object_check(device_handle, CLD_DEVICE);
     CLD_REQUIRE(device && cld_context_has_device(context, device), CL_INVALID_DEVICE,
                 "not a device of the context");

@@ -46,6 +46,7 @@ static cl_int allocate(cl_context handle, cl_device_id device_handle, enum cld_a
                        void **start) {
     struct cld_context *context = cld_object_check(handle, CLD_CONTEXT);
     CLD_REQUIRE(context, CL_INVALID_CONTEXT, "not a context");
+    CLD_REQUIRE_LIVE(context);
     struct cld_allocation wanted = {.size = size, .kind = kind};
     if (device_handle || kind == CLD_ALLOCATED_DEVICE) {
         wanted.device = cld_object_check(device_handle, CLD_DEVICE);
@@ -93,8 +94,7 @@ static cl_int free_allocation(cl_context handle, const void *pointer, bool waits
     if (!pointer)
         return CL_SUCCESS;
     struct cld_allocation found;
-    bool is_known = cld_allocation_find(context, pointer, &found) && found.start == pointer &&
-                    found.kind != CLD_ALLOCATED_SVM;
+    bool is_known = cld_allocation_find(context, pointer, &found) && found.start == pointer && !found.is_svm;
     CLD_REQUIRE(is_known, CL_INVALID_VALUE, "not an allocation of unified shared memory");
     /* Any command may use it: by an argument, or by an address that it finds in memory. */
     if (waits)
@@ -118,10 +118,8 @@ static cl_unified_shared_memory_type_intel type_of(enum cld_allocation_kind kind
         return CL_MEM_TYPE_HOST_INTEL;
     case CLD_ALLOCATED_DEVICE:
         return CL_MEM_TYPE_DEVICE_INTEL;
-    case CLD_ALLOCATED_SHARED:
-        return CL_MEM_TYPE_SHARED_INTEL;
     default:
-        return CL_MEM_TYPE_UNKNOWN_INTEL;
+        return CL_MEM_TYPE_SHARED_INTEL;
     }
 }
 
@@ -131,10 +129,10 @@ CL_API_ENTRY cl_int CL_API_CALL clGetMemAllocInfoINTEL(cl_context handle, const 
     struct cld_context *context = cld_object_check(handle, CLD_CONTEXT);
     CLD_REQUIRE(context, CL_INVALID_CONTEXT, "not a context");
     struct cld_allocation found;
-    if (!cld_allocation_find(context, ptr, &found) || found.kind == CLD_ALLOCATED_SVM)
-        found =
-            (struct cld_allocation){.kind = CLD_ALLOCATED_SVM}; /* what every query answers "unknown" of */
-    cl_unified_shared_memory_type_intel type = type_of(found.kind);
+    bool is_known = cld_allocation_find(context, ptr, &found) && !found.is_svm;
+    if (!is_known)
+        found = (struct cld_allocation){0};
+    cl_unified_shared_memory_type_intel type = is_known ? type_of(found.kind) : CL_MEM_TYPE_UNKNOWN_INTEL;
     const void *answer;
     size_t size;
     switch (param_name) {

@@ -1,6 +1,8 @@
 /* Memory nodes: which CPU is near which memory, as the kernel's files say. */
+#define _GNU_SOURCE
 #include "base/numa.h"
 
+#include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -69,4 +71,39 @@ uint16_t *cld_numa_nodes(const char *folder, uint32_t *cpus, uint32_t count) {
     }
     sort(cpus, nodes, count);
     return nodes;
+}
+
+/* The CPUs, or those of one node. NULL when out of memory. */
+static cpu_set_t *new_set(const uint32_t *cpus, const uint16_t *nodes, uint16_t node, uint32_t count,
+                          size_t *size) {
+    size_t bits = 64;
+    for (uint32_t i = 0; i < count; i++)
+        if (cpus[i] >= bits)
+            bits = cpus[i] + 1;
+    cpu_set_t *set = CPU_ALLOC(bits);
+    *size = CPU_ALLOC_SIZE(bits);
+    if (set)
+        CPU_ZERO_S(*size, set);
+    for (uint32_t i = 0; set && i < count; i++)
+        if (!nodes || nodes[i] == node)
+            CPU_SET_S(cpus[i], *size, set);
+    return set;
+}
+
+void cld_numa_stay(const uint32_t *cpus, const uint16_t *nodes, uint16_t node, uint32_t count) {
+    size_t size;
+    cpu_set_t *set = new_set(cpus, nodes, node, count, &size);
+    if (!set)
+        return;
+    sched_setaffinity(0, size, set);
+    CPU_FREE(set);
+}
+
+void cld_cpus_bind(pthread_attr_t *attributes, const uint32_t *cpus, uint32_t count) {
+    size_t size;
+    cpu_set_t *set = new_set(cpus, NULL, 0, count, &size);
+    if (!set)
+        return;
+    pthread_attr_setaffinity_np(attributes, size, set);
+    CPU_FREE(set);
 }

@@ -18,6 +18,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -27,21 +28,52 @@ enum {
     STAND_IN_STACK = 256 << 10, /* handlers of the host's run on it */
     REST_TIME = 1000000000,
     MOST_STIRRERS = 4,
+    MAKER_STACK = 256 << 10,
+    LOW_PRIORITY = 19, /* the nicest that there is */
 };
 
 struct start {
     void *(*function)(void *);
     void *argument;
     enum cld_role role;
+    bool is_low;
 };
+
+/* What a thread of low priority waits for. */
+struct task {
+    void (*function)(void *);
+    void *argument;
+    _Atomic uint32_t done;
+    struct task *next;
+};
+
+static pthread_mutex_t low_lock = PTHREAD_MUTEX_INITIALIZER; /* the next three */
+static unsigned low_threads;
+static bool has_maker; /* a thread for tasks: while there are threads of low priority */
+static struct task *tasks;
+static _Atomic uint32_t maker_calls; /* counts what the maker has to look at */
 
 static _Atomic uint32_t hosts; /* threads of the host's that have used the driver */
 static _Atomic uint32_t own;   /* threads of ours */
 static atomic_flag has_stand_in = ATOMIC_FLAG_INIT;
 static bool (*stirrers[MOST_STIRRERS])(void);
 
+static void call_maker(void) {
+    atomic_fetch_add(&maker_calls, 1);
+    cld_futex_wake(&maker_calls, 1);
+}
+
+static void low_thread_ends(void) {
+    pthread_mutex_lock(&low_lock);
+    if (!--low_threads)
+        call_maker();
+    pthread_mutex_unlock(&low_lock);
+}
+
 static void leave(void *pointer) {
     const stack_t none = {.ss_flags = SS_DISABLE};
+    if (cld_self_storage.has_low_priority)
+        low_thread_ends();
     if (pointer)
         sigaltstack(&none, NULL);
     atomic_fetch_sub(&own, 1);
@@ -63,6 +95,9 @@ static void *run(void *pointer) {
     stack_t stack = {.ss_sp = alternate, .ss_size = sizeof alternate}, before;
     free(pointer);
     cld_self_storage.role = start.role;
+    cld_self_storage.has_low_priority = start.is_low;
+    if (start.is_low && setpriority(PRIO_PROCESS, 0, LOW_PRIORITY)) /* of this thread */
+        cld_log(1, "a thread cannot be given low priority");
     /* Sanitizers give each thread one, and take it back. */
     bool has_one = sigaltstack(NULL, &before) || !(before.ss_flags & SS_DISABLE);
     bool has_ours = !has_one && !sigaltstack(&stack, NULL);
@@ -78,8 +113,7 @@ static void block_signals(sigset_t *before) {
     pthread_sigmask(SIG_SETMASK, &blocked, before);
 }
 
-int cld_own_thread(pthread_t *thread, pthread_attr_t *attributes, size_t stack_size, enum cld_role role,
-                   void *(*function)(void *), void *argument) {
+static int make(pthread_t *thread, pthread_attr_t *attributes, size_t stack_size, struct start what) {
     pthread_attr_t plain;
     pthread_t detached;
     sigset_t before;
@@ -92,7 +126,7 @@ int cld_own_thread(pthread_t *thread, pthread_attr_t *attributes, size_t stack_s
         return error;
     }
     pthread_attr_t *used = attributes ? attributes : &plain;
-    *start = (struct start){function, argument, role};
+    *start = what;
     pthread_attr_setstacksize(used, stack_size + ALTERNATE_SIZE);
     if (!thread)
         pthread_attr_setdetachstate(used, PTHREAD_CREATE_DETACHED);
@@ -107,6 +141,85 @@ int cld_own_thread(pthread_t *thread, pthread_attr_t *attributes, size_t stack_s
     if (!attributes)
         pthread_attr_destroy(&plain);
     return error;
+}
+
+struct making {
+    pthread_t *thread;
+    pthread_attr_t *attributes;
+    size_t stack_size;
+    struct start what;
+    int error;
+};
+
+static void make_for(void *pointer) {
+    struct making *making = pointer;
+    making->error = make(making->thread, making->attributes, making->stack_size, making->what);
+}
+
+int cld_own_thread(pthread_t *thread, pthread_attr_t *attributes, size_t stack_size, enum cld_role role,
+                   void *(*function)(void *), void *argument) {
+    struct making making = {thread, attributes, stack_size, {function, argument, role, false}, 0};
+    cld_at_usual_priority(make_for, &making);
+    return making.error;
+}
+
+static void *maker(void *nothing) {
+    (void)nothing;
+    pthread_mutex_lock(&low_lock);
+    while (low_threads || tasks) {
+        struct task *task = tasks;
+        uint32_t seen = atomic_load(&maker_calls);
+        if (task)
+            tasks = task->next;
+        pthread_mutex_unlock(&low_lock);
+        if (task) {
+            task->function(task->argument);
+            atomic_store(&task->done, 1); /* it may be gone from here on */
+            cld_futex_wake(&task->done, 1);
+        } else {
+            cld_futex_wait(&maker_calls, seen);
+        }
+        pthread_mutex_lock(&low_lock);
+    }
+    has_maker = false;
+    pthread_mutex_unlock(&low_lock);
+    return NULL;
+}
+
+int cld_own_low_thread(pthread_attr_t *attributes, size_t stack_size, enum cld_role role,
+                       void *(*function)(void *), void *argument) {
+    struct making making = {NULL, attributes, stack_size, {function, argument, role, true}, 0};
+    pthread_mutex_lock(&low_lock);
+    low_threads++;
+    /* Never by one of low priority: there is a maker as long as there is such a thread. */
+    if (!has_maker)
+        making.error = make(NULL, NULL, MAKER_STACK, (struct start){maker, NULL, CLD_DRIVER_THREAD, false});
+    has_maker = !making.error;
+    pthread_mutex_unlock(&low_lock);
+    if (!making.error)
+        cld_at_usual_priority(make_for, &making);
+    if (making.error)
+        low_thread_ends();
+    return making.error;
+}
+
+void cld_at_usual_priority(void (*function)(void *), void *argument) {
+    struct task task = {.function = function, .argument = argument};
+    bool is_given = cld_self_storage.has_low_priority;
+    if (is_given) {
+        pthread_mutex_lock(&low_lock);
+        is_given = has_maker; /* after a fork there is none */
+        if (is_given) {
+            task.next = tasks;
+            tasks = &task;
+            call_maker();
+        }
+        pthread_mutex_unlock(&low_lock);
+    }
+    if (!is_given)
+        function(argument);
+    while (is_given && !atomic_load(&task.done))
+        cld_futex_wait(&task.done, 0);
 }
 
 bool cld_rest(_Atomic uint32_t *word, uint32_t expected, _Atomic uint32_t *settled) {
@@ -188,4 +301,8 @@ void cld_own_threads_fork_child(void) {
     atomic_store(&hosts, is_host && self->registered);
     atomic_store(&own, !is_host);
     atomic_flag_clear(&has_stand_in);
+    pthread_mutex_init(&low_lock, NULL);
+    low_threads = self->has_low_priority;
+    has_maker = false;
+    tasks = NULL;
 }

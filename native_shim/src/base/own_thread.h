@@ -14,6 +14,14 @@
 int cld_own_thread(pthread_t *thread, pthread_attr_t *attributes, size_t stack_size, enum cld_role role,
                    void *(*function)(void *), void *argument);
 
+/* Starts a detached thread of low priority, to which the system gives little time while others want some. */
+int cld_own_low_thread(pthread_attr_t *attributes, size_t stack_size, enum cld_role role,
+                       void *(*function)(void *), void *argument);
+
+/* Calls a function that makes threads or processes. They have the priority of the thread that makes them, and
+ * cannot be given a higher one: so another thread calls it where the caller's is low. */
+void cld_at_usual_priority(void (*function)(void *), void *argument);
+
 /* A thread of the host's uses the driver; it ends. */
 void cld_host_thread_begins(void);
 void cld_host_thread_ends(void);

@@ -25,8 +25,9 @@ struct cld_self {
     unsigned dead_count;
     bool registered;
     enum cld_role role;
-    unsigned executing; /* commands that this thread is in the middle of */
-    bool blocked;       /* callback threads: in a wait, counted as such */
+    unsigned executing;    /* commands that this thread is in the middle of */
+    bool blocked;          /* callback threads: in a wait, counted as such */
+    bool has_low_priority; /* base/own_thread.h */
     unsigned slot; /* of the last command that this thread shared with others (runtime/work_stealing.h) */
     unsigned home; /* of a worker that stays on a memory node: the slot that it prefers */
     struct cld_thread kernel;
@@ -38,6 +39,7 @@ struct cld_self {
     struct cld_event *parent; /* the kernel that it executes, if that may enqueue others (runtime/family.h) */
     struct cld_ready {        /* commands that it has made ready meanwhile */
         struct cld_event *first, *last;
+        struct cld_event *urgent; /* the last one of an urgent queue; NULL: there is none */
     } children;
 };
 

@@ -82,6 +82,7 @@ cl_int cld_check_queues(cl_uint num_queues, const cl_command_queue *queues,
         CLD_REQUIRE(queue, CL_INVALID_COMMAND_QUEUE, "not a command-queue");
         context = context ? context : queue->context;
         CLD_REQUIRE(queue->context == context, CL_INVALID_CONTEXT, "the queues are of different contexts");
+        CLD_REQUIRE_LIVE(context);
     }
     return CL_SUCCESS;
 }

@@ -12,6 +12,7 @@
  * CL_INCOMPATIBLE_COMMAND_QUEUE_KHR is never due. */
 static cl_int check_queues(const struct cld_command_buffer *buffer, cl_uint num_queues,
                            const cl_command_queue *queues) {
+    CLD_REQUIRE_LIVE(buffer->context);
     CLD_REQUIRE(!num_queues == !queues, CL_INVALID_VALUE, "queues and num_queues contradict each other");
     CLD_REQUIRE(!num_queues || num_queues == buffer->queue_count, CL_INVALID_VALUE,
                 "not as many queues as the command-buffer was created with");

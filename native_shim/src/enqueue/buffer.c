@@ -83,6 +83,7 @@ static cl_int fill(cl_command_queue command_queue, cl_mem handle, const void *pa
     struct cld_queue *queue;
     struct cld_mem *buffer;
     CLD_TRY(cld_check_buffer_command(command_queue, handle, wait, &queue, &buffer));
+    CLD_TRY(cld_check_changes(buffer));
     CLD_TRY(cld_check_range(buffer, offset, size));
     CLD_REQUIRE(pattern && cld_is_pattern_size(pattern_size), CL_INVALID_VALUE,
                 "pattern is NULL, or pattern_size none of 1, 2, 4 to 128");

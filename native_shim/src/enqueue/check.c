@@ -38,7 +38,8 @@ cl_int cld_check_buffer_copy(cl_command_queue command_queue, cl_mem source_handl
     CLD_TRY(cld_check_queue(command_queue, wait, queue));
     CLD_TRY(cld_check_buffer(*queue, source_handle, source));
     CLD_TRY(cld_check_buffer(*queue, destination_handle, destination));
-    return cld_check_wait(*queue, wait);
+    CLD_TRY(cld_check_wait(*queue, wait));
+    return cld_check_changes(*destination);
 }
 
 /* "CL_INVALID_MEM_OBJECT if image is not a valid image object." */
@@ -61,6 +62,12 @@ cl_int cld_check_host_reads(const struct cld_mem *buffer) {
 cl_int cld_check_host_writes(const struct cld_mem *buffer) {
     CLD_REQUIRE(!(buffer->flags & (CL_MEM_HOST_READ_ONLY | CL_MEM_HOST_NO_ACCESS)), CL_INVALID_OPERATION,
                 "the host may not write the buffer");
+    return cld_check_changes(buffer);
+}
+
+/* "CL_INVALID_OPERATION if dst_buffer was created with CL_MEM_IMMUTABLE_EXT." */
+cl_int cld_check_changes(const struct cld_mem *mem) {
+    CLD_REQUIRE(!(mem->flags & CLD_MEM_IMMUTABLE), CL_INVALID_OPERATION, "the memory object never changes");
     return CL_SUCCESS;
 }
 

@@ -21,6 +21,9 @@ cl_int cld_check_image(const struct cld_queue *queue, cl_mem handle, struct cld_
 /* CL_INVALID_OPERATION where the flags of its creation forbid the host to read or write it. */
 cl_int cld_check_host_reads(const struct cld_mem *buffer);
 cl_int cld_check_host_writes(const struct cld_mem *buffer);
+
+/* CL_INVALID_OPERATION if nothing may change the memory object, by a copy or fill either. */
+cl_int cld_check_changes(const struct cld_mem *mem);
 /* CL_INVALID_VALUE where the bytes are not all inside the buffer. */
 cl_int cld_check_range(const struct cld_mem *buffer, size_t offset, size_t size);
 

@@ -158,6 +158,7 @@ static cl_int fill_image(cl_command_queue command_queue, cl_mem handle, const vo
     CLD_TRY(cld_check_queue(command_queue, wait, &queue));
     CLD_TRY(cld_check_image(queue, handle, &image));
     CLD_TRY(cld_check_wait(queue, wait));
+    CLD_TRY(cld_check_changes(image));
     CLD_REQUIRE(fill_color, CL_INVALID_VALUE, "fill_color is NULL");
     CLD_TRY(cld_check_image_region(image, origin, region, &inside));
     cld_pixel_pack(&image->image->format, fill_color, pixel);
@@ -197,6 +198,7 @@ static cl_int copy_image(cl_command_queue command_queue, cl_mem src_image, cl_me
     CLD_TRY(cld_check_image(queue, src_image, &source));
     CLD_TRY(cld_check_image(queue, dst_image, &destination));
     CLD_TRY(cld_check_wait(queue, wait));
+    CLD_TRY(cld_check_changes(destination));
     /* "CL_IMAGE_FORMAT_MISMATCH if src_image and dst_image do not use the same image format." */
     const cl_image_format *a = &source->image->format, *b = &destination->image->format;
     CLD_REQUIRE(a->image_channel_order == b->image_channel_order &&
@@ -265,6 +267,7 @@ static cl_int copy_to_buffer(cl_command_queue command_queue, cl_mem src_image, c
     struct transfer transfer;
     CLD_TRY(check_buffer_transfer(&transfer, command_queue, src_image, dst_buffer, src_origin, region,
                                   dst_offset, wait));
+    CLD_TRY(cld_check_changes(transfer.buffer));
     return enqueue_out(&transfer, CL_COMMAND_COPY_IMAGE_TO_BUFFER, transfer.buffer->data, false, wait);
 }
 
@@ -297,6 +300,7 @@ static cl_int copy_from_buffer(cl_command_queue command_queue, cl_mem src_buffer
     struct transfer transfer;
     CLD_TRY(check_buffer_transfer(&transfer, command_queue, dst_image, src_buffer, dst_origin, region,
                                   src_offset, wait));
+    CLD_TRY(cld_check_changes(transfer.image));
     return enqueue_in(&transfer, CL_COMMAND_COPY_BUFFER_TO_IMAGE, transfer.buffer->data, false, wait);
 }
 

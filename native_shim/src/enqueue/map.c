@@ -11,6 +11,8 @@
 #include "object/lock.h"
 #include "runtime/enqueue_check.h"
 
+#define MAP_WRITES (CL_MAP_WRITE | CL_MAP_WRITE_INVALIDATE_REGION)
+
 /* Kept by the memory object at the root, so that what sub-buffers and images made from it map is seen
  * together. */
 struct cld_map {
@@ -29,8 +31,8 @@ static struct cld_mem *root_of(struct cld_mem *mem) {
 }
 
 cl_int cld_check_map_flags(cl_map_flags flags) {
-    CLD_REQUIRE(!(flags & ~(cl_map_flags)(CL_MAP_READ | CL_MAP_WRITE | CL_MAP_WRITE_INVALIDATE_REGION)),
-                CL_INVALID_VALUE, "an unknown map flag");
+    CLD_REQUIRE(!(flags & ~(cl_map_flags)(CL_MAP_READ | MAP_WRITES)), CL_INVALID_VALUE,
+                "an unknown map flag");
     /* "CL_MAP_READ or CL_MAP_WRITE and CL_MAP_WRITE_INVALIDATE_REGION are mutually exclusive." */
     CLD_REQUIRE(!(flags & CL_MAP_WRITE_INVALIDATE_REGION) || !(flags & (CL_MAP_READ | CL_MAP_WRITE)),
                 CL_INVALID_VALUE, "CL_MAP_WRITE_INVALIDATE_REGION excludes the other flags");
@@ -102,15 +104,19 @@ void cld_maps_free(struct cld_mem *mem) {
     cld_unlock(root);
 }
 
+/* Whether the host may access the memory object as it wants to. */
+static cl_int check_access(const struct cld_mem *mem, cl_map_flags map_flags) {
+    if (map_flags & CL_MAP_READ)
+        CLD_TRY(cld_check_host_reads(mem));
+    if (map_flags & MAP_WRITES)
+        CLD_TRY(cld_check_host_writes(mem));
+    return CL_SUCCESS;
+}
+
 static cl_int map(struct cld_queue *queue, cl_command_type type, struct cld_mem *mem,
                   const struct cld_image_rect *what, cl_bool blocking_map, cl_map_flags map_flags,
                   struct cld_wait wait, void **pointer) {
-    bool writes = map_flags & (CL_MAP_WRITE | CL_MAP_WRITE_INVALIDATE_REGION);
-    if (map_flags & CL_MAP_READ)
-        CLD_TRY(cld_check_host_reads(mem));
-    if (writes)
-        CLD_TRY(cld_check_host_writes(mem));
-    CLD_TRY(remember(mem, what, writes));
+    CLD_TRY(remember(mem, what, map_flags & MAP_WRITES));
     uint8_t *start = mem->data + what->rect.offset;
     cl_int status = cld_enqueue_nothing(queue, type, &mem, 1, blocking_map, wait);
     if (status)
@@ -127,6 +133,7 @@ static cl_int map_buffer(cl_command_queue command_queue, cl_mem handle, cl_bool 
     struct cld_mem *buffer;
     CLD_TRY(cld_check_buffer_command(command_queue, handle, wait, &queue, &buffer));
     CLD_TRY(cld_check_map_flags(map_flags));
+    CLD_TRY(check_access(buffer, map_flags));
     CLD_TRY(cld_check_range(buffer, offset, size));
     CLD_REQUIRE(size, CL_INVALID_VALUE, "size is 0");
     struct cld_image_rect all = {{size, size, offset, size}, {size, 1, 1}, size};
@@ -156,6 +163,7 @@ static cl_int map_image(cl_command_queue command_queue, cl_mem handle, cl_bool b
     CLD_TRY(cld_check_image(queue, handle, &image));
     CLD_TRY(cld_check_wait(queue, wait));
     CLD_TRY(cld_check_map_flags(map_flags));
+    CLD_TRY(check_access(image, map_flags)); /* before the pitches: the CTS has none where it is refused */
     CLD_TRY(cld_check_image_region(image, origin, region, &inside));
     CLD_REQUIRE(row_pitch, CL_INVALID_VALUE, "image_row_pitch is NULL");
     /* "CL_INVALID_VALUE if image is a 3D image, 1D or 2D image array object and image_slice_pitch is NULL."

@@ -118,11 +118,11 @@ static void set_queues(struct cld_graph_run *run) {
     if (is_one && run->queue == command->queue)
         return;
     run->queue = is_one ? command->queue : NULL;
-    run->is_one_device = true;
+    run->is_one_pool = true;
     for (uint32_t i = 0; i < run->buffer->count; i++) {
         struct cld_event *node = &run->nodes[i];
         node->queue = queue_of(command, node->node.recorded->queue);
-        run->is_one_device = run->is_one_device && node->queue->device == command->queue->device;
+        run->is_one_pool = run->is_one_pool && cld_pool_has_both(node->queue, command->queue);
     }
 }
 
@@ -145,7 +145,7 @@ static void estimate(struct cld_graph_run *run) {
 
 /* Whether this thread has done it before another would have come to help, or no other could. */
 static bool is_for_one_thread(const struct cld_graph_run *run) {
-    if (!run->is_one_device || run->waits)
+    if (!run->is_one_pool || run->waits)
         return false;
     if (cld_pool_threads(run->command->queue) == 1 || run->estimate < WORTH_SHARING)
         return true;
@@ -155,7 +155,7 @@ static bool is_for_one_thread(const struct cld_graph_run *run) {
 /* Ready nodes: one is this thread's next command, the others are any thread's. */
 static void hand_out(const struct cld_graph_run *run, struct cld_ready *nodes, struct cld_ready *ready) {
     struct cld_event *first = nodes->first;
-    if (first && first->queue->device == run->command->queue->device)
+    if (first && cld_pool_has_both(first->queue, run->command->queue))
         cld_ready_add(ready, cld_ready_take(nodes));
     if (nodes->first)
         cld_pool_push(nodes);
@@ -176,7 +176,7 @@ static bool spread(struct cld_event *command, struct cld_self *self, struct cld_
         estimate(run);
     if (is_for_one_thread(run))
         return false;
-    struct cld_ready nodes = {NULL, NULL};
+    struct cld_ready nodes = {0};
     atomic_store_explicit(&run->left, buffer->count, memory_order_relaxed);
     atomic_store_explicit(&run->error, CL_SUCCESS, memory_order_relaxed);
     for (uint32_t i = 0; i < buffer->count; i++) {
@@ -206,7 +206,9 @@ static void ended(struct cld_event *node, cl_int status, struct cld_ready *ready
         error = status;
     if (status >= 0)
         error = atomic_load_explicit(&run->error, memory_order_relaxed);
-    struct cld_ready nodes = {NULL, NULL};
+    if (!error) /* the context was terminated */
+        error = atomic_load_explicit(&run->command->error, memory_order_relaxed);
+    struct cld_ready nodes = {0};
     uint32_t number = node->node.number;
     for (uint32_t i = buffer->first_successor[number]; i < buffer->first_successor[number + 1]; i++) {
         struct cld_event *next = &run->nodes[buffer->successors[i]];
@@ -220,8 +222,10 @@ static void ended(struct cld_event *node, cl_int status, struct cld_ready *ready
         return;
     struct cld_event *command = run->command;
     error = atomic_load_explicit(&run->error, memory_order_relaxed);
+    if (error)
+        cld_command_fail(command, error);
     cld_graph_run_put(run);
-    cld_event_complete(command, error, ready);
+    cld_event_complete(command, atomic_load(&command->error), ready);
 }
 
 static cl_int execute(struct cld_event *node, struct cld_self *self) {
@@ -251,7 +255,8 @@ static cl_int run_in_order(struct cld_event *command, struct cld_self *self, uin
         return CL_OUT_OF_RESOURCES;
     cl_int error = CL_SUCCESS;
     for (uint32_t i = 0; i < run->buffer->count && !error; i++)
-        error = execute(&run->nodes[i], self);
+        if (!(error = execute(&run->nodes[i], self)))
+            error = atomic_load_explicit(&command->error, memory_order_relaxed);
     cld_graph_run_put(run);
     return error;
 }

@@ -14,7 +14,7 @@ struct cld_graph_run {
     struct cld_event *nodes;   /* malloced, in the order of recording */
     struct cld_event *command; /* while it is executed */
     struct cld_queue *queue;   /* that the nodes are of, where there is one; not held, only compared */
-    bool is_one_device;        /* that all queues are of */
+    bool is_one_pool;          /* whose threads execute the commands of all queues */
     bool waits;                /* a node may wait for what others do */
     uint32_t executions;
     uint64_t estimate, longest; /* of all nodes and of one, as far as is known */

@@ -14,7 +14,7 @@
 #include "loader/load.h"
 #include "object/lock.h"
 #include "python/door.h"
-#include "runtime/context_notify.h"
+#include "runtime/callback.h"
 
 static void drop_builds(struct cld_program_build *builds, uint32_t count) {
     for (uint32_t i = 0; i < count; i++) {
@@ -28,11 +28,13 @@ static void drop_builds(struct cld_program_build *builds, uint32_t count) {
 }
 
 /* The object's code; NULL, and logged, if it cannot be loaded. */
-static struct cld_code *load_object(const struct cld_bytes *object) {
+static struct cld_code *load_object(const struct cld_context *context, const struct cld_bytes *object) {
     char error[256] = "";
     struct cld_code *code = cld_code_load(object->data, object->size, error, sizeof error);
     if (!code)
         cld_log(1, "clCreateKernel: object code is not loaded: %s", error);
+    else
+        cld_code_set_terminated(code, &context->terminated);
     return code;
 }
 
@@ -45,12 +47,13 @@ static void add_code(struct cld_executable *executable, struct cld_code *code) {
 }
 
 /* Room for what is there, and for kernels that come later: one object each. */
-static bool load_code(struct cld_executable *executable, const struct cld_answer_executable *answer) {
+static bool load_code(const struct cld_context *context, struct cld_executable *executable,
+                      const struct cld_answer_executable *answer) {
     executable->code_room = answer->objects_count + answer->names_count;
     if (!(executable->code = calloc((size_t)executable->code_room + 1, sizeof *executable->code)))
         return false;
     for (uint32_t i = 0; i < answer->objects_count; i++) {
-        struct cld_code *code = load_object(&answer->objects[i]);
+        struct cld_code *code = load_object(context, &answer->objects[i]);
         if (!code)
             return false;
         add_code(executable, code);
@@ -111,6 +114,7 @@ static bool take_args(struct cld_kernel_info *info, const struct cld_answer_kern
             .constant = given->constant,
             .access = given->access,
             .depth = given->depth,
+            .written = given->written,
             .size = given->size,
             .align = given->align,
             .offset = given->offset,
@@ -251,7 +255,7 @@ static bool is_named(const char *name, const struct cld_bytes *other) {
 }
 
 /* What was made before a failure is in the build. */
-static bool take_build(struct cld_program_build *build, uint32_t number,
+static bool take_build(const struct cld_context *context, struct cld_program_build *build, uint32_t number,
                        const struct cld_answer_executable *answer) {
     struct cld_executable *executable = calloc(1, sizeof *executable);
     if (!executable)
@@ -259,7 +263,7 @@ static bool take_build(struct cld_program_build *build, uint32_t number,
     atomic_store(&executable->holds, 1);
     build->executable = executable;
     executable->number = number;
-    if (!take_names(executable, answer) || !load_code(executable, answer) ||
+    if (!take_names(executable, answer) || !load_code(context, executable, answer) ||
         !make_globals(executable, answer) || !cld_program_symbols_take(executable, answer))
         return false;
     if (!(build->infos = calloc((size_t)answer->names_count + 1, sizeof *build->infos)))
@@ -280,17 +284,18 @@ static bool take_build(struct cld_program_build *build, uint32_t number,
 }
 
 /* Variants, and which of them each device has. NULL when the answer is malformed or memory is out. */
-static struct cld_program_build *take_builds(const struct cld_answer_executables *answer,
-                                             uint32_t device_count, uint32_t *count, int32_t **build_of) {
+static struct cld_program_build *take_builds(const struct cld_program *program,
+                                             const struct cld_answer_executables *answer, uint32_t *count,
+                                             int32_t **build_of) {
     uint32_t wanted = answer->executables_count;
     struct cld_program_build *builds = calloc(wanted + 1, sizeof *builds);
-    int32_t *of = calloc(device_count + 1, sizeof *of);
+    int32_t *of = calloc(program->device_count + 1, sizeof *of);
     *count = 0;
-    bool whole = builds && of && wanted && answer->of_devices_count == device_count;
+    bool whole = builds && of && wanted && answer->of_devices_count == program->device_count;
     for (; whole && *count < wanted; ++*count)
-        whole = take_build(&builds[*count], *count, &answer->executables[*count]);
+        whole = take_build(program->context, &builds[*count], *count, &answer->executables[*count]);
     if (whole) {
-        for (uint32_t i = 0; i < device_count; i++)
+        for (uint32_t i = 0; i < program->device_count; i++)
             of[i] = answer->of_devices[i] < wanted ? (int32_t)answer->of_devices[i] : -1;
         *build_of = of;
         return builds;
@@ -301,12 +306,12 @@ static struct cld_program_build *take_builds(const struct cld_answer_executables
     return NULL;
 }
 
-static struct cld_program_build *get_builds(struct cld_msg *reply, uint32_t device_count, uint32_t *count,
-                                            int32_t **build_of) {
+static struct cld_program_build *get_builds(const struct cld_program *program, struct cld_msg *reply,
+                                            uint32_t *count, int32_t **build_of) {
     struct cld_answer_executables answer;
     struct cld_program_build *builds = NULL;
     if (cld_answer_executables_read(reply, &answer))
-        builds = take_builds(&answer, device_count, count, build_of);
+        builds = take_builds(program, &answer, count, build_of);
     cld_answer_executables_free(&answer);
     return builds;
 }
@@ -326,7 +331,7 @@ cl_int cld_program_load(struct cld_program *program) {
     struct cld_program_build *builds = NULL;
     int32_t *build_of = NULL;
     uint32_t count = 0;
-    if (!status && !(builds = get_builds(&reply, program->device_count, &count, &build_of)))
+    if (!status && !(builds = get_builds(program, &reply, &count, &build_of)))
         status = CL_OUT_OF_RESOURCES;
     cld_msg_free(&request);
     cld_msg_free(&reply);
@@ -470,7 +475,8 @@ static cl_int take(struct cld_program *program, const struct wanted *wanted,
     for (uint32_t i = 0; i < wanted->count && is_whole; i++) {
         int64_t object = answer->kernels[i].object;
         if (object >= 0)
-            is_whole = object < answer->objects_count && (codes[i] = load_object(&answer->objects[object]));
+            is_whole = object < answer->objects_count &&
+                       (codes[i] = load_object(program->context, &answer->objects[object]));
     }
     cld_lock(program);
     bool is_current = program->generation == wanted->generation;

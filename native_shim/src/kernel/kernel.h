@@ -68,6 +68,7 @@ struct cld_arg_info {
     uint8_t constant; /* address space qualifier is __constant */
     uint8_t access;   /* of images: enum cld_access */
     uint8_t depth;    /* of images: declared as one of depth */
+    uint8_t written;  /* the kernel certainly writes to the buffer that it points to */
     uint32_t size;    /* what clSetKernelArg must be given: sizeof(cl_mem) for objects */
     uint32_t align;   /* of the value; of the pointee for local arguments */
     uint32_t offset;  /* in the argument block */
@@ -115,10 +116,14 @@ enum cld_kernel_flags {
     CLD_KERNEL_EXCHANGED = 65536,
     /* It writes or reads pipes, so that it may wait for another kernel. */
     CLD_KERNEL_PIPES = 131072,
+    /* Local memory is zeros when a group begins. */
+    CLD_KERNEL_ZEROES_LOCAL = 262144,
+    /* It ends when its context is terminated. */
+    CLD_KERNEL_TERMINABLE = 524288,
     /* It may enqueue blocks, or use their events. */
-    CLD_KERNEL_ENQUEUES = 262144,
+    CLD_KERNEL_ENQUEUES = 1048576,
     /* It is a block that kernels enqueue: the executable has it, and it does not hold the executable. */
-    CLD_KERNEL_BLOCK = 524288,
+    CLD_KERNEL_BLOCK = 2097152,
 };
 
 /* What the data plane knows of one compiled kernel; immutable, shared by clones and by all cl_kernel of one

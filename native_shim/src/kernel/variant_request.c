@@ -125,6 +125,7 @@ static bool load(const struct request *request, struct cld_msg *reply, struct cl
     if (made->code) {
         void *address = cld_code_symbol(made->code, symbol);
         memcpy(&made->entry, &address, sizeof made->entry);
+        cld_code_set_terminated(made->code, &request->program->context->terminated);
         if (!address) {
             cld_code_unload(made->code);
             made->code = NULL;

@@ -8,6 +8,7 @@
 #include "memory/image.h"
 #include "memory/mem.h"
 #include "object/objects.h"
+#include "object/svm_khr.h"
 
 static cl_int set_value(struct cld_kernel *kernel, const struct cld_arg_info *arg, size_t arg_size,
                         const void *arg_value) {
@@ -36,6 +37,9 @@ static cl_int set_buffer(struct cld_kernel *kernel, cl_uint index, size_t arg_si
     CLD_REQUIRE(mem && mem->context == kernel->program->context, CL_INVALID_MEM_OBJECT,
                 "not a memory object of the kernel's context");
     CLD_REQUIRE(mem->type == CL_MEM_OBJECT_BUFFER, CL_INVALID_MEM_OBJECT, "not a buffer");
+    /* An immutable memory object "cannot be modified by the implementation after creation". */
+    CLD_REQUIRE(!(mem->flags & CLD_MEM_IMMUTABLE && kernel->info->args[index].written), CL_INVALID_ARG_VALUE,
+                "the kernel writes to the buffer, which never changes");
     set_pointer(kernel, index, mem, mem->data);
     return CL_SUCCESS;
 }
@@ -84,9 +88,9 @@ static cl_int set_image(struct cld_kernel *kernel, cl_uint index, size_t arg_siz
     /* "CL_INVALID_ARG_VALUE if the argument is an image declared with the read_only qualifier and arg_value
      * refers to an image object created with cl_mem_flags of CL_MEM_WRITE_ONLY or if the image argument is
      * declared with the write_only qualifier and arg_value refers to an image object created with
-     * cl_mem_flags of CL_MEM_READ_ONLY." A read_write image is both. */
+     * cl_mem_flags of CL_MEM_READ_ONLY" or CL_MEM_IMMUTABLE_EXT. A read_write image is both. */
     CLD_REQUIRE((arg->access == CLD_WRITE_ONLY || !(mem->flags & CL_MEM_WRITE_ONLY)) &&
-                    (arg->access == CLD_READ_ONLY || !(mem->flags & CL_MEM_READ_ONLY)),
+                    (arg->access == CLD_READ_ONLY || !(mem->flags & (CL_MEM_READ_ONLY | CLD_MEM_IMMUTABLE))),
                 CL_INVALID_ARG_VALUE, "kernels may not access the image as the argument's qualifier says");
     set_pointer(kernel, index, mem, &mem->image->desc);
     return CL_SUCCESS;
@@ -232,6 +236,7 @@ cl_int cld_set_kernel_exec_info(struct cld_kernel *kernel, cl_kernel_exec_info p
         kernel->svm_fine_system = value;
         return CL_SUCCESS;
     }
+    case CLD_KERNEL_EXEC_INFO_SVM_INDIRECT_ACCESS:
     case CL_KERNEL_EXEC_INFO_INDIRECT_HOST_ACCESS_INTEL:
     case CL_KERNEL_EXEC_INFO_INDIRECT_DEVICE_ACCESS_INTEL:
     case CL_KERNEL_EXEC_INFO_INDIRECT_SHARED_ACCESS_INTEL: /* as for the sets of pointers */

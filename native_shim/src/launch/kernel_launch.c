@@ -279,12 +279,43 @@ static void learn(struct cld_event *command, uint64_t time, uint64_t units) {
     atomic_store_explicit(&info->item_time, (uint64_t)ceil(mean), memory_order_relaxed);
 }
 
-static void run_groups(struct cld_event *command, const struct cld_launch *launch,
-                       const struct cld_variant *code, struct cld_self *self, uint64_t first, uint64_t last) {
+static void run_code(struct cld_event *command, const struct cld_launch *launch,
+                     const struct cld_variant *code, struct cld_self *self, uint64_t first, uint64_t last) {
     if (runs_entry(code))
         command->kernel.info->entry(launch, command->kernel.args, &self->kernel, first, last);
     if (code)
         code->entry(launch, command->kernel.args, &self->kernel, first, last);
+}
+
+/* Where a context wants local memory to be zeros, each group begins with that. Where it may be terminated,
+ * groups are begun by so many, for what has no loops does not look. */
+enum { GROUPS_AT_ONCE = 16 };
+
+static void run_in_steps(struct cld_event *command, const struct cld_launch *launch,
+                         const struct cld_variant *code, struct cld_self *self, uint64_t first,
+                         uint64_t last) {
+    uint64_t flags = command->kernel.info->flags;
+    uint32_t zeroes = flags & CLD_KERNEL_ZEROES_LOCAL ? command->kernel.local_size : 0;
+    bool may_end = flags & CLD_KERNEL_TERMINABLE;
+    uint64_t step = zeroes ? 1 : may_end ? GROUPS_AT_ONCE : last - first;
+    const _Atomic uint32_t *terminated = &command->queue->context->terminated;
+    for (uint64_t end; first < last; first = end) {
+        if (may_end && atomic_load_explicit(terminated, memory_order_relaxed))
+            return;
+        end = last - first < step ? last : first + step;
+        if (zeroes)
+            memset(self->kernel.local_memory, 0, zeroes);
+        run_code(command, launch, code, self, first, end);
+    }
+}
+
+static void run_groups(struct cld_event *command, const struct cld_launch *launch,
+                       const struct cld_variant *code, struct cld_self *self, uint64_t first, uint64_t last) {
+    const uint64_t in_steps = CLD_KERNEL_ZEROES_LOCAL | CLD_KERNEL_TERMINABLE;
+    if (__builtin_expect(!(command->kernel.info->flags & in_steps), 1))
+        run_code(command, launch, code, self, first, last);
+    else
+        run_in_steps(command, launch, code, self, first, last);
 }
 
 /* Work-groups in another order: a panel of so many columns after the other, each row by row. */
@@ -350,7 +381,9 @@ static cl_int run_kernel(struct cld_event *command, struct cld_self *self, uint6
     if (__builtin_expect(command->enqueues, 0) && self->children.first &&
         (command->share || last < command->total))
         cld_pool_push(&self->children);
-    return CL_SUCCESS;
+    bool may_have_ended = __builtin_expect(command->kernel.info->flags & CLD_KERNEL_TERMINABLE, 0);
+    return may_have_ended && atomic_load(&command->queue->context->terminated) ? CL_CONTEXT_TERMINATED_KHR
+                                                                               : CL_SUCCESS;
 }
 
 /* So many ns by one thread are enough to tell whether to fetch ahead. */

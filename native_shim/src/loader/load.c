@@ -10,6 +10,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "loader/sub_groups.h"
+
 #if defined(__x86_64__)
 #define HOST_ARCH cld_arch_x86_64
 #elif defined(__aarch64__)
@@ -158,6 +160,12 @@ void *cld_code_symbol(const struct cld_code *code, const char *name) {
         if (!strcmp(code->symbols[i].name, name))
             return code->symbols[i].address;
     return NULL;
+}
+
+void cld_code_set_terminated(struct cld_code *code, const _Atomic uint32_t *word) {
+    void *place = cld_code_symbol(code, "cld_terminated");
+    if (place)
+        memcpy(place, &word, sizeof word);
 }
 
 bool cld_code_find(const struct cld_code *code, const void *address, struct cld_code_place *place) {

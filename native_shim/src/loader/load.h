@@ -2,6 +2,7 @@
 #ifndef CLD_LOAD_H
 #define CLD_LOAD_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -20,6 +21,10 @@ void cld_code_provide(const char *name, void *function);
 
 /* The address of a defined global symbol; NULL if absent. */
 void *cld_code_symbol(const struct cld_code *code, const char *name);
+
+/* Code that looks whether it is to end looks at that word: cl_driver/codegen/llvm/emitter.py. Before it runs.
+ */
+void cld_code_set_terminated(struct cld_code *code, const _Atomic uint32_t *word);
 
 /* An instruction as people know it. The file's name is not terminated; line: 0 if the object has none. */
 struct cld_code_place {

@@ -64,7 +64,7 @@ bool cld_allocation_find(struct cld_context *context, const void *pointer, struc
 bool cld_allocation_free(struct cld_context *context, const void *start, bool is_svm) {
     cld_lock(context);
     struct cld_allocation *allocation = find(context, start);
-    if (allocation && (allocation->start != start || (allocation->kind == CLD_ALLOCATED_SVM) != is_svm))
+    if (allocation && (allocation->start != start || allocation->is_svm != is_svm))
         allocation = NULL;
     if (allocation)
         tdelete(allocation, &context->allocations, compare);

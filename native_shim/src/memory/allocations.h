@@ -5,22 +5,30 @@
 #define CLD_ALLOCATIONS_H
 
 #include "object/objects.h"
+#include "object/svm_khr.h"
 
 enum cld_allocation_kind {
-    CLD_ALLOCATED_SVM,
+    CLD_ALLOCATED_SHARED,
     CLD_ALLOCATED_HOST,
     CLD_ALLOCATED_DEVICE,
-    CLD_ALLOCATED_SHARED
+    CLD_ALLOCATED_SYSTEM
 };
 
-enum { CLD_ALLOCATION_ALIGN = 128 }; /* of long16, the largest data type: the most that may be asked for */
+enum {
+    CLD_ALLOCATION_ALIGN = 128,       /* of long16, the largest data type: the most that may be asked for */
+    CLD_ALLOCATION_PROPERTY_WORDS = 7 /* of a list with each of cl_khr_unified_svm's properties, and its 0 */
+};
 
 struct cld_allocation {
     const uint8_t *start;
     size_t size;
     enum cld_allocation_kind kind;
+    bool is_svm;                    /* by a function of shared virtual memory */
     struct cld_device *device;      /* the associated one, held; NULL if there is none */
     cl_mem_alloc_flags_intel flags; /* CL_MEM_ALLOC_FLAGS_INTEL as given */
+    cld_svm_access_flags access;    /* CL_SVM_ALLOC_ACCESS_FLAGS_KHR as given */
+    uint32_t property_words;        /* of the list of properties with its 0; 0: NULL was given */
+    cld_svm_alloc_property properties[CLD_ALLOCATION_PROPERTY_WORDS];
 };
 
 /* Allocates what `wanted` tells but for its start, which is the result. NULL: no memory. */

@@ -2,22 +2,29 @@
 #include "memory/image_format.h"
 
 static const struct cld_data_type data_types[] = {
-    {CL_UNORM_INT8, 1, CLD_UNORM, {0}},
-    {CL_UNORM_INT16, 2, CLD_UNORM, {0}},
-    {CL_SNORM_INT8, 1, CLD_SNORM, {0}},
-    {CL_SNORM_INT16, 2, CLD_SNORM, {0}},
-    {CL_SIGNED_INT8, 1, CLD_SIGNED, {0}},
-    {CL_SIGNED_INT16, 2, CLD_SIGNED, {0}},
-    {CL_SIGNED_INT32, 4, CLD_SIGNED, {0}},
-    {CL_UNSIGNED_INT8, 1, CLD_UNSIGNED, {0}},
-    {CL_UNSIGNED_INT16, 2, CLD_UNSIGNED, {0}},
-    {CL_UNSIGNED_INT32, 4, CLD_UNSIGNED, {0}},
-    {CL_HALF_FLOAT, 2, CLD_HALF, {0}},
-    {CL_FLOAT, 4, CLD_FLOAT, {0}},
-    {CL_UNORM_SHORT_565, 2, CLD_UNORM, {5, 6, 5, 0}},
-    {CL_UNORM_SHORT_555, 2, CLD_UNORM, {5, 5, 5, 0}},
-    {CL_UNORM_INT_101010, 4, CLD_UNORM, {10, 10, 10, 0}},
-    {CL_UNORM_INT_101010_2, 4, CLD_UNORM, {10, 10, 10, 2}},
+    {CL_UNORM_INT8, 1, CLD_UNORM, {0}, 0},
+    {CL_UNORM_INT16, 2, CLD_UNORM, {0}, 0},
+    {CL_SNORM_INT8, 1, CLD_SNORM, {0}, 0},
+    {CL_SNORM_INT16, 2, CLD_SNORM, {0}, 0},
+    {CL_SIGNED_INT8, 1, CLD_SIGNED, {0}, 0},
+    {CL_SIGNED_INT16, 2, CLD_SIGNED, {0}, 0},
+    {CL_SIGNED_INT32, 4, CLD_SIGNED, {0}, 0},
+    {CL_UNSIGNED_INT8, 1, CLD_UNSIGNED, {0}, 0},
+    {CL_UNSIGNED_INT16, 2, CLD_UNSIGNED, {0}, 0},
+    {CL_UNSIGNED_INT32, 4, CLD_UNSIGNED, {0}, 0},
+    {CL_HALF_FLOAT, 2, CLD_HALF, {0}, 0},
+    {CL_FLOAT, 4, CLD_FLOAT, {0}, 0},
+    {CL_UNORM_SHORT_565, 2, CLD_UNORM, {5, 6, 5, 0}, 0},
+    {CL_UNORM_SHORT_555, 2, CLD_UNORM, {5, 5, 5, 0}, 0},
+    {CL_UNORM_INT_101010, 4, CLD_UNORM, {10, 10, 10, 0}, 0},
+    {CL_UNORM_INT_101010_2, 4, CLD_UNORM, {10, 10, 10, 2}, 0},
+    {CLD_UNORM_INT_2_101010, 4, CLD_UNORM, {2, 10, 10, 10}, 0},
+    {CLD_UNORM_INT10X6, 2, CLD_UNORM, {0}, 6},
+    {CLD_UNORM_INT12X4, 2, CLD_UNORM, {0}, 4},
+    {CLD_UNORM_INT14X2, 2, CLD_UNORM, {0}, 2},
+    {CLD_UNSIGNED_INT10X6, 2, CLD_UNSIGNED, {0}, 6},
+    {CLD_UNSIGNED_INT12X4, 2, CLD_UNSIGNED, {0}, 4},
+    {CLD_UNSIGNED_INT14X2, 2, CLD_UNSIGNED, {0}, 2},
 };
 enum { DATA_TYPES = sizeof data_types / sizeof *data_types };
 
@@ -30,6 +37,9 @@ enum { DATA_TYPES = sizeof data_types / sizeof *data_types };
 #define INTEGERS                                                                                             \
     (BIT(CL_SIGNED_INT8) | BIT(CL_SIGNED_INT16) | BIT(CL_SIGNED_INT32) | BIT(CL_UNSIGNED_INT8) |             \
      BIT(CL_UNSIGNED_INT16) | BIT(CL_UNSIGNED_INT32))
+#define UPPER_BITS                                                                                           \
+    (BIT(CLD_UNORM_INT10X6) | BIT(CLD_UNORM_INT12X4) | BIT(CLD_UNORM_INT14X2) | BIT(CLD_UNSIGNED_INT10X6) |  \
+     BIT(CLD_UNSIGNED_INT12X4) | BIT(CLD_UNSIGNED_INT14X2))
 #define PACKED (BIT(CL_UNORM_SHORT_565) | BIT(CL_UNORM_SHORT_555) | BIT(CL_UNORM_INT_101010))
 
 /* Not among them: CL_Rx, CL_RGx, CL_RGBx and CL_sRGBx, which devices need not have. Of the first two the
@@ -38,19 +48,19 @@ enum { DATA_TYPES = sizeof data_types / sizeof *data_types };
  * border and, of some integers, an alpha of 0. CL_sRGB, whose pixels would be of three bytes;
  * CL_DEPTH_STENCIL, which only sharing with OpenGL makes. */
 static const struct cld_channel_order channel_orders[] = {
-    {CL_RGBA, 4, {0, 1, 2, 3}, false, REALS | INTEGERS | BIT(CL_UNORM_INT_101010_2)},
+    {CL_RGBA, 4, {0, 1, 2, 3}, false, REALS | INTEGERS | UPPER_BITS | BIT(CL_UNORM_INT_101010_2)},
     {CL_BGRA, 4, {2, 1, 0, 3}, false, REALS | INTEGERS},
     {CL_sRGBA, 4, {0, 1, 2, 3}, true, BIT(CL_UNORM_INT8)},
     {CL_sBGRA, 4, {2, 1, 0, 3}, true, BIT(CL_UNORM_INT8)},
-    {CL_R, 1, {0}, false, REALS | INTEGERS},
-    {CL_RG, 2, {0, 1}, false, REALS | INTEGERS},
+    {CL_R, 1, {0}, false, REALS | INTEGERS | UPPER_BITS},
+    {CL_RG, 2, {0, 1}, false, REALS | INTEGERS | UPPER_BITS},
     {CL_DEPTH, 1, {0}, false, BIT(CL_UNORM_INT16) | BIT(CL_FLOAT)},
     {CL_A, 1, {3}, false, REALS | INTEGERS},
     {CL_RA, 2, {0, 3}, false, REALS | INTEGERS},
     {CL_LUMINANCE, 1, {0}, false, REALS},
     {CL_INTENSITY, 1, {0}, false, REALS},
     {CL_ARGB, 4, {3, 0, 1, 2}, false, REALS | INTEGERS},
-    {CL_ABGR, 4, {3, 2, 1, 0}, false, REALS | INTEGERS},
+    {CL_ABGR, 4, {3, 2, 1, 0}, false, REALS | INTEGERS | BIT(CLD_UNORM_INT_2_101010)},
     {CL_RGB, 3, {0, 1, 2}, false, PACKED},
 };
 enum { CHANNEL_ORDERS = sizeof channel_orders / sizeof *channel_orders };
@@ -72,7 +82,8 @@ const struct cld_channel_order *cld_channel_order(cl_channel_order order) {
 bool cld_image_format_is_valid(const cl_image_format *format) {
     cl_channel_order order = format->image_channel_order;
     cl_channel_type type = format->image_channel_data_type;
-    if (order < CL_R || order > CL_ABGR || type < CL_SNORM_INT8 || type > CL_UNORM_INT_101010_2)
+    if (order < CL_R || order > CL_ABGR || type < CL_SNORM_INT8 ||
+        (type > CL_UNORM_INT_101010_2 && !cld_data_type(type)))
         return false;
     switch (type) {
     /* "The channel order must be CL_RGB or CL_RGBx." */
@@ -83,6 +94,17 @@ bool cld_image_format_is_valid(const cl_image_format *format) {
     /* "The channel order must be CL_RGBA." */
     case CL_UNORM_INT_101010_2:
         return order == CL_RGBA;
+    /* "The channel order must be CL_ABGR." */
+    case CLD_UNORM_INT_2_101010:
+        return order == CL_ABGR;
+    /* "The channel order must be CL_R, CL_RG, or CL_RGBA." */
+    case CLD_UNORM_INT10X6:
+    case CLD_UNORM_INT12X4:
+    case CLD_UNORM_INT14X2:
+    case CLD_UNSIGNED_INT10X6:
+    case CLD_UNSIGNED_INT12X4:
+    case CLD_UNSIGNED_INT14X2:
+        return order == CL_R || order == CL_RG || order == CL_RGBA;
     }
     /* "This format can only be used if the image channel data type is CL_UNORM_INT24 or CL_FLOAT." */
     if (order == CL_DEPTH_STENCIL)

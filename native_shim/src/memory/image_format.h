@@ -6,6 +6,17 @@
 
 enum { CLD_LARGEST_PIXEL = 16 };
 
+/* What headers of 2023 lack. */
+enum {
+    CLD_UNORM_INT10X6 = 0x10E1,
+    CLD_UNORM_INT_2_101010 = 0x10E5,
+    CLD_UNSIGNED_INT10X6,
+    CLD_UNSIGNED_INT12X4,
+    CLD_UNSIGNED_INT14X2,
+    CLD_UNORM_INT12X4,
+    CLD_UNORM_INT14X2,
+};
+
 enum cld_data_kind { CLD_UNORM, CLD_SNORM, CLD_SIGNED, CLD_UNSIGNED, CLD_HALF, CLD_FLOAT };
 
 struct cld_data_type {
@@ -13,6 +24,7 @@ struct cld_data_type {
     uint8_t size;    /* bytes: of a channel; of the pixel where channels are packed */
     uint8_t kind;    /* enum cld_data_kind */
     uint8_t bits[4]; /* of packed channels, the first one most significant; zeros otherwise */
+    uint8_t unused;  /* lowest bits of a channel that is not packed */
 };
 
 struct cld_channel_order {

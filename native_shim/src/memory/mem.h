@@ -7,6 +7,9 @@
 struct cld_image; /* memory/image.h */
 struct cld_map;   /* enqueue/map.c */
 
+/* cl_ext_immutable_memory_objects: a flag of buffers and images, which headers of 2023 lack. */
+#define CLD_MEM_IMMUTABLE ((cl_mem_flags)1 << 6)
+
 struct cld_mem {
     struct cld_object obj;
     struct cld_context *context; /* held */

@@ -11,19 +11,13 @@
 
 #include "base/log.h"
 
-static bool is_of(const struct cld_context *context, const struct cld_device *device) {
-    for (uint32_t i = 0; i < context->device_count; i++)
-        if (context->devices[i] == device)
-            return true;
-    return false;
-}
-
 /* *at: the list's first word, then what follows its end. */
 static cl_int read_devices(const struct cld_context *context, const cl_mem_properties **at) {
     CLD_REQUIRE(**at, CL_INVALID_PROPERTY, "an empty list of devices");
     for (; **at; ++*at) {
         const struct cld_device *device = cld_object_check((const void *)(uintptr_t)**at, CLD_DEVICE);
-        CLD_REQUIRE(device && is_of(context, device), CL_INVALID_DEVICE, "not a device of the context");
+        CLD_REQUIRE(device && cld_context_has_device(context, device), CL_INVALID_DEVICE,
+                    "not a device of the context");
     }
     ++*at;
     return CL_SUCCESS;
@@ -100,7 +94,7 @@ void cld_mem_unmap(struct cld_mem *mem) {
 
 bool cld_mem_is_for(const struct cld_mem *mem, const struct cld_device *device) {
     if (!mem->first_device)
-        return is_of(mem->context, device);
+        return cld_context_has_device(mem->context, device);
     for (const cl_mem_properties *at = mem->properties + mem->first_device; *at; at++)
         if (*at == (uintptr_t)device)
             return true;

@@ -48,18 +48,13 @@ static int32_t saturate(int32_t value, unsigned size) {
     return value > most ? most : value < -most - 1 ? -most - 1 : value;
 }
 
-static uint32_t saturate_unsigned(uint32_t value, unsigned size) {
-    uint32_t most = size == 1 ? UINT8_MAX : size == 2 ? UINT16_MAX : UINT32_MAX;
-    return value < most ? value : most;
-}
-
 /* One channel that is not packed; red, green and blue of sRGB orders are encoded. */
 static void put_channel(const struct cld_data_type *type, bool encoded, const void *component, void *to) {
     float real;
     uint32_t word;
     memcpy(&real, component, sizeof real);
     memcpy(&word, component, sizeof word);
-    uint32_t most = type->size == 1 ? UINT8_MAX : UINT16_MAX;
+    uint32_t most = UINT32_MAX >> (32 - 8 * type->size + type->unused);
     switch (type->kind) {
     case CLD_UNORM:
         word = encoded ? srgb(real) : unorm(real, most);
@@ -71,20 +66,22 @@ static void put_channel(const struct cld_data_type *type, bool encoded, const vo
         word = (uint32_t)saturate((int32_t)word, type->size);
         break;
     case CLD_UNSIGNED:
-        word = saturate_unsigned(word, type->size);
+        word = word < most ? word : most;
         break;
     case CLD_HALF:
         word = half(real);
         break;
     }
+    word <<= type->unused;
     memcpy(to, &word, type->size); /* the low bytes: little-endian, as CL_DEVICE_ENDIAN_LITTLE says */
 }
 
-static uint32_t pack(const struct cld_data_type *type, const float *color) {
+static uint32_t pack(const struct cld_data_type *type, const struct cld_channel_order *order,
+                     const float *color) {
     uint32_t word = 0;
     for (int i = 0; i < 4; i++)
         if (type->bits[i])
-            word = word << type->bits[i] | unorm(color[i], (1u << type->bits[i]) - 1);
+            word = word << type->bits[i] | unorm(color[order->component[i]], (1u << type->bits[i]) - 1);
     return word;
 }
 
@@ -95,7 +92,7 @@ void cld_pixel_pack(const cl_image_format *format, const void *color, uint8_t pi
     if (type->bits[0]) {
         float components[4];
         memcpy(components, color, sizeof components);
-        uint32_t word = pack(type, components);
+        uint32_t word = pack(type, order, components);
         memcpy(pixel, &word, type->size);
     } else {
         for (int i = 0; i < order->channels; i++) {

@@ -8,7 +8,7 @@
 
 size_t cld_svm_room(struct cld_context *context, const void *pointer) {
     struct cld_allocation found;
-    if (!cld_allocation_find(context, pointer, &found) || found.kind != CLD_ALLOCATED_SVM)
+    if (!cld_allocation_find(context, pointer, &found) || !found.is_svm)
         return 0;
     return found.size - (size_t)((uintptr_t)pointer - (uintptr_t)found.start);
 }
@@ -33,6 +33,8 @@ CL_API_ENTRY void *CL_API_CALL clSVMAlloc(cl_context handle, cl_svm_mem_flags fl
     struct cld_context *context = cld_object_check(handle, CLD_CONTEXT);
     if (!context)
         return fail("not a context");
+    if (atomic_load_explicit(&context->terminated, memory_order_relaxed))
+        return fail("the context was terminated");
     if (!valid_flags(flags))
         return fail("flags are not valid");
     for (uint32_t i = 0; i < context->device_count; i++)
@@ -44,8 +46,7 @@ CL_API_ENTRY void *CL_API_CALL clSVMAlloc(cl_context handle, cl_svm_mem_flags fl
      * must be a power of two up to the largest data type supported". */
     if ((alignment & (alignment - 1)) || alignment > CLD_ALLOCATION_ALIGN)
         return fail("alignment is not a power of two up to 128");
-    void *start =
-        cld_allocation_new(context, &(struct cld_allocation){.size = size, .kind = CLD_ALLOCATED_SVM});
+    void *start = cld_allocation_new(context, &(struct cld_allocation){.size = size, .is_svm = true});
     return start ? start : fail("no memory");
 }
 

@@ -71,13 +71,20 @@ void cld_object_publish(void *object, enum cld_kind kind) {
     atomic_store_explicit(&((struct cld_object *)object)->tag, kind, memory_order_release);
 }
 
-void *cld_object_new(enum cld_kind kind) {
+void *cld_object_new_zeroed(void) {
     struct cld_object *object = cld_object_new_raw(1);
     if (!object)
         return NULL;
     memset(object + 1, 0, CLD_SLOT_SIZE - sizeof *object);
-    atomic_store_explicit(&object->holds, 1, memory_order_relaxed);
-    cld_object_publish(object, kind);
+    /* No store: who looks at all slots may hold it for a moment. */
+    atomic_fetch_sub_explicit(&object->holds, 1, memory_order_relaxed);
+    return object;
+}
+
+void *cld_object_new(enum cld_kind kind) {
+    struct cld_object *object = cld_object_new_zeroed();
+    if (object)
+        cld_object_publish(object, kind);
     return object;
 }
 
@@ -156,5 +163,19 @@ void cld_object_each(enum cld_kind kind, void (*visit)(void *object)) {
         struct cld_object *object = (struct cld_object *)(cld_slots + at);
         if (atomic_load_explicit(&object->tag, memory_order_acquire) == (uint32_t)kind)
             visit(object);
+    }
+}
+
+void cld_object_each_held(enum cld_kind kind, void (*visit)(void *object, void *argument), void *argument) {
+    size_t used = atomic_load_explicit(&cld_slots_used, memory_order_acquire);
+    for (size_t at = 0; at < used; at += CLD_SLOT_SIZE) {
+        struct cld_object *object = (struct cld_object *)(cld_slots + at);
+        if (atomic_load_explicit(&object->tag, memory_order_acquire) != (uint32_t)kind ||
+            !cld_object_try_hold(object))
+            continue;
+        /* Once more: it may have been recycled. */
+        if (atomic_load_explicit(&object->tag, memory_order_acquire) == (uint32_t)kind)
+            visit(object, argument);
+        cld_object_drop(object);
     }
 }

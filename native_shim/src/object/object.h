@@ -65,6 +65,10 @@ enum { CLD_SLOT_SIZE = 768 };
 /* NULL when out of memory. The object is zeroed but for the header; refs = holds = 1. */
 void *cld_object_new(enum cld_kind kind);
 
+/* The same for kinds that others look for among all objects (cld_object_each_held): it counts as live once it
+ * is published, when its members are set. */
+void *cld_object_new_zeroed(void);
+
 /* The same, with nothing but the header set, for kinds that set every member themselves. refs is a parameter,
  * because commands whose event nobody asked for have none; holds = 1 + (refs > 0). The object counts as live
  * only when cld_object_publish has been called. */
@@ -127,5 +131,8 @@ void cld_slots_fork_done(void);
 
 /* Calls visit for every live object of that kind. Only where nothing is created or destroyed meanwhile. */
 void cld_object_each(enum cld_kind kind, void (*visit)(void *object));
+
+/* The same at any time, each object held meanwhile. Those that are created meanwhile may be left out. */
+void cld_object_each_held(enum cld_kind kind, void (*visit)(void *object, void *argument), void *argument);
 
 #endif

@@ -10,6 +10,9 @@
 struct cld_event; /* runtime/command.h */
 struct cld_pool;  /* runtime/worker.h */
 
+/* The threads of a device for commands of most queues, and those for queues of low priority. */
+enum { CLD_FOREGROUND, CLD_BACKGROUND, CLD_POOLS };
+
 struct cld_device {
     struct cld_object obj;     /* key: the Python peer that answers the queries */
     struct cld_device *parent; /* NULL for the root device, which is never freed */
@@ -17,11 +20,11 @@ struct cld_device {
     uint32_t *cpus;            /* their CPU numbers, compute_units of them */
     uint64_t max_group_size;   /* CL_DEVICE_MAX_WORK_GROUP_SIZE */
     uint64_t max_item_sizes[3];
-    uint64_t local_memory_size;      /* CL_DEVICE_LOCAL_MEM_SIZE */
-    uint64_t max_alloc_size;         /* CL_DEVICE_MAX_MEM_ALLOC_SIZE */
-    uint32_t base_align;             /* CL_DEVICE_MEM_BASE_ADDR_ALIGN in bytes */
-    _Atomic bool complete;           /* the five limits above are there (cld_device_complete, api/common.h) */
-    _Atomic(struct cld_pool *) pool; /* runtime/worker.c's, made at first need */
+    uint64_t local_memory_size; /* CL_DEVICE_LOCAL_MEM_SIZE */
+    uint64_t max_alloc_size;    /* CL_DEVICE_MAX_MEM_ALLOC_SIZE */
+    uint32_t base_align;        /* CL_DEVICE_MEM_BASE_ADDR_ALIGN in bytes */
+    _Atomic bool complete;      /* the five limits above are there (cld_device_complete, api/common.h) */
+    _Atomic(struct cld_pool *) pools[CLD_POOLS]; /* runtime/worker.c's, made at first need */
 };
 
 struct cld_callback { /* destructor callbacks of contexts and memory objects, called in reverse order */
@@ -37,6 +40,8 @@ struct cld_context {
     _Atomic(struct cld_queue *) *default_queues; /* of these; not held, but taken out when released */
     size_t property_count; /* words in properties with the final 0; 0 when created with NULL */
     cl_context_properties *properties;
+    bool is_terminable;          /* CL_CONTEXT_TERMINATE_KHR */
+    _Atomic uint32_t terminated; /* 1: by clTerminateContextKHR; kernels look at it */
     void(CL_CALLBACK *notify)(const char *, const void *, size_t, void *);
     void *notify_data;
     struct cld_callback *destructors; /* runtime/callback.h */
@@ -44,13 +49,26 @@ struct cld_context {
     struct cld_queue *queues;         /* those that live, in any order; under the context's lock */
 };
 
+/* "All other APIs that use a context as an argument will return CL_CONTEXT_TERMINATED_KHR." "All OpenCL API
+ * calls that create objects or enqueue commands will return CL_CONTEXT_TERMINATED_KHR." */
+#define CLD_REQUIRE_LIVE(context)                                                                            \
+    CLD_REQUIRE(!atomic_load_explicit(&(context)->terminated, memory_order_relaxed),                         \
+                CL_CONTEXT_TERMINATED_KHR, "the context was terminated")
+#define CLD_REQUIRE_LIVE_OR_NULL(context)                                                                    \
+    CLD_REQUIRE_OR_NULL(!atomic_load_explicit(&(context)->terminated, memory_order_relaxed),                 \
+                        CL_CONTEXT_TERMINATED_KHR, "the context was terminated")
+
 struct cld_queue {
     struct cld_object obj;
     struct cld_context *context;       /* held */
     struct cld_device *device;         /* held */
     struct cld_queue *next, *previous; /* in the list of the context */
     cl_command_queue_properties properties;
-    size_t property_count; /* as in cld_context, of clCreateCommandQueueWithProperties */
+    _Atomic bool is_terminated; /* with its context */
+    uint8_t pool;               /* CLD_BACKGROUND where its priority is low */
+    bool is_urgent;             /* its priority is high: its commands are begun before others of the pool */
+    uint32_t threads;           /* that may work on one of its commands: few where its throttle is low */
+    size_t property_count;      /* as in cld_context, of clCreateCommandQueueWithProperties */
     cl_queue_properties *property_list;
     uint64_t size;         /* of one on the device: bytes that what kernels have enqueued may take */
     _Atomic uint64_t used; /* and that it takes */
@@ -64,6 +82,15 @@ struct cld_queue {
     _Atomic uint32_t waiters;     /* threads of the host that wait for one of its commands */
     _Atomic uint32_t helpers;     /* of these, awake and looking for something to do (runtime/worker.c) */
 };
+
+/* True if the device is one of the context's. */
+static inline bool cld_context_has_device(const struct cld_context *context,
+                                          const struct cld_device *device) {
+    for (uint32_t i = 0; i < context->device_count; i++)
+        if (context->devices[i] == device)
+            return true;
+    return false;
+}
 
 /* The queue on a device that kernels have as the default one, or NULL. */
 static inline struct cld_queue *cld_context_default_queue(const struct cld_context *context,

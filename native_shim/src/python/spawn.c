@@ -29,6 +29,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/own_thread.h"
 #include "base/system_call.h"
 #include "python/guest.h"
 
@@ -208,7 +209,7 @@ static int launch(char *const *argv, char *const *environment, int socket) {
     return result;
 }
 
-int cld_spawn(char *const *argv, char *const *envp, int socket_type) {
+static int spawn(char *const *argv, char *const *envp, int socket_type) {
     int sockets[2], cancel, result;
     if (socketpair(AF_UNIX, socket_type | SOCK_CLOEXEC, 0, sockets))
         return -errno;
@@ -228,6 +229,22 @@ int cld_spawn(char *const *argv, char *const *envp, int socket_type) {
     if (result)
         cld_log(1, "cannot start %s: error %d", argv[0], -result);
     return result ? result : ours;
+}
+
+struct spawning {
+    char *const *argv, *const *envp;
+    int socket_type, result;
+};
+
+static void spawn_for(void *pointer) {
+    struct spawning *spawning = pointer;
+    spawning->result = spawn(spawning->argv, spawning->envp, spawning->socket_type);
+}
+
+int cld_spawn(char *const *argv, char *const *envp, int socket_type) {
+    struct spawning spawning = {argv, envp, socket_type, 0};
+    cld_at_usual_priority(spawn_for, &spawning);
+    return spawning.result;
 }
 
 bool cld_may_change_root(void) {

@@ -11,7 +11,6 @@
 #include "memory/mem.h"
 #include "runtime/alone.h"
 #include "runtime/callback.h"
-#include "runtime/context_notify.h"
 #include "runtime/family.h"
 #include "runtime/work_stealing.h"
 #include "runtime/worker.h"
@@ -41,7 +40,7 @@ struct cld_event *cld_command_new(struct cld_queue *queue, cl_command_type type,
     command->type = type;
     atomic_store_explicit(&command->blockers, 1, memory_order_relaxed);
     atomic_store_explicit(&command->error, 0, memory_order_relaxed);
-    command->barrier = command->is_node = false;
+    command->barrier = command->is_node = command->waits = false;
     command->enqueues = command->is_child = command->has_event = false;
     command->profiled = queue->properties & CL_QUEUE_PROFILING_ENABLE;
     command->timed = false;
@@ -97,14 +96,15 @@ static void let_go(struct cld_event *command, int32_t status) {
 
 void cld_command_discard(struct cld_event *command) {
     let_go(command, CL_OUT_OF_HOST_MEMORY);
-    atomic_store_explicit(&command->obj.refs, 0, memory_order_relaxed);
-    atomic_store_explicit(&command->obj.holds, 1, memory_order_relaxed);
+    /* No store to holds: who looks at all slots may hold it for a moment. */
+    if (atomic_exchange_explicit(&command->obj.refs, 0, memory_order_relaxed))
+        atomic_fetch_sub_explicit(&command->obj.holds, 1, memory_order_relaxed);
     cld_object_publish(command, CLD_EVENT);
     cld_object_drop(command);
 }
 
 /* Only the first error counts. */
-static void fail(struct cld_event *command, int32_t error) {
+void cld_command_fail(struct cld_event *command, int32_t error) {
     int32_t none = 0;
     atomic_compare_exchange_strong(&command->error, &none, error);
 }
@@ -122,7 +122,7 @@ static void depend(struct cld_event *command, struct cld_event *event, struct cl
     }
     atomic_fetch_sub_explicit(&command->blockers, 1, memory_order_relaxed);
     if (errors && cld_event_status(event) < 0)
-        fail(command, CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST);
+        cld_command_fail(command, CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST);
 }
 
 static bool out_of_order(const struct cld_queue *queue) {
@@ -196,6 +196,17 @@ static void flush_others(struct cld_queue *queue, cl_uint count, const cl_event 
     }
 }
 
+/* The context was terminated while the command was made: it may have been overlooked, and so may user events
+ * that are as new. */
+static __attribute__((noinline, cold)) void forget_user_events(uint32_t count,
+                                                               struct cld_event *const *list) {
+    for (uint32_t i = 0; i < count; i++) {
+        struct cld_event *event = list[i];
+        if (!event->queue && cld_event_status(event) > 0)
+            cld_event_forget_dependents(event, CL_CONTEXT_TERMINATED_KHR);
+    }
+}
+
 bool cld_command_link(struct cld_event *command, uint32_t wait_count, struct cld_event *const *wait_list) {
     struct cld_edge *edge = command->edges;
     if (wait_count > CLD_INLINE_EDGES && !(edge = command->more_edges = malloc(wait_count * sizeof *edge))) {
@@ -207,6 +218,10 @@ bool cld_command_link(struct cld_event *command, uint32_t wait_count, struct cld
     cld_object_publish(command, CLD_EVENT);
     for (uint32_t i = 0; i < wait_count; i++)
         depend(command, wait_list[i], edge++, true);
+    if (__builtin_expect(atomic_load_explicit(&command->queue->is_terminated, memory_order_relaxed), 0)) {
+        cld_command_fail(command, CL_CONTEXT_TERMINATED_KHR);
+        forget_user_events(wait_count, wait_list);
+    }
     return true;
 }
 
@@ -239,11 +254,15 @@ cl_int cld_command_enqueue(struct cld_event *command, struct cld_wait wait, unsi
     queue->pending_count++;
     queue->pending_time += command->estimate < PENDING_TIME ? command->estimate : PENDING_TIME;
     bool enough = queue->pending_count >= PENDING_COMMANDS || queue->pending_time >= PENDING_TIME;
+    if (__builtin_expect(atomic_load_explicit(&queue->is_terminated, memory_order_relaxed), 0))
+        cld_command_fail(command, CL_CONTEXT_TERMINATED_KHR);
     /* The handle must be in place before a callback or another thread can see the command end. */
     if (wait.event)
         *wait.event = (cl_event)command;
     pthread_mutex_unlock(&queue->lock);
 
+    if (__builtin_expect(atomic_load_explicit(&queue->is_terminated, memory_order_relaxed), 0))
+        forget_user_events(wait.count, (struct cld_event *const *)wait.list);
     if (flags & CLD_BLOCKING) {
         int32_t status = cld_event_wait(command);
         cld_object_drop(command);
@@ -306,7 +325,7 @@ void cld_command_submit(struct cld_event *command, struct cld_ready *ready) {
 }
 
 void cld_queue_flush(struct cld_queue *queue, struct cld_ready *ready) {
-    struct cld_ready own = {NULL, NULL};
+    struct cld_ready own = {0};
     pthread_mutex_lock(&queue->lock);
     struct cld_event *command = queue->pending;
     queue->pending = queue->pending_end = NULL;
@@ -326,21 +345,25 @@ void cld_queue_flush(struct cld_queue *queue, struct cld_ready *ready) {
 static void release_dependents(struct cld_event *event, int32_t status, struct cld_ready *ready) {
     struct cld_edge *edge =
         atomic_exchange_explicit(&event->dependents, CLD_EDGES_CLOSED, memory_order_acq_rel);
-    struct cld_ready elsewhere = {NULL, NULL};
-    while (edge) {
+    struct cld_ready elsewhere = {0};
+    while (edge && edge != CLD_EDGES_CLOSED) { /* those of a user event may have been forgotten */
         /* The edge is the dependent's, which may be gone once its last blocker is. */
         struct cld_edge *next = edge->next;
         struct cld_event *dependent = (struct cld_event *)(edge->dependent & ~(uintptr_t)1);
         if (status < 0 && (edge->dependent & 1))
-            fail(dependent, CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST);
+            cld_command_fail(dependent, CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST);
         if (atomic_fetch_sub_explicit(&dependent->blockers, 1, memory_order_acq_rel) == 1) {
-            bool same = ready && (!event->queue || event->queue->device == dependent->queue->device);
+            bool same = ready && (!event->queue || cld_pool_has_both(event->queue, dependent->queue));
             cld_ready_add(same ? ready : &elsewhere, dependent);
         }
         edge = next;
     }
     if (elsewhere.first)
         cld_pool_push(&elsewhere);
+}
+
+void cld_event_forget_dependents(struct cld_event *event, int32_t status) {
+    release_dependents(event, status, NULL);
 }
 
 static void complete(struct cld_event *event, int32_t status, struct cld_ready *ready) {
@@ -351,7 +374,8 @@ static void complete(struct cld_event *event, int32_t status, struct cld_ready *
     }
     if (queue) {
         let_go(event, status);
-        if (__builtin_expect(status < 0, 0) && status != CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST)
+        if (__builtin_expect(status < 0, 0) && status != CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST &&
+            status != CL_CONTEXT_TERMINATED_KHR)
             cld_context_notify(queue->context, "a command of type %#x failed: %s", (unsigned)event->type,
                                cld_error_name(status));
         if (event->profiled) {
@@ -463,10 +487,10 @@ static void finish_execution(struct cld_event *command, struct cld_ready *ready)
 static void abandon(void *pointer) {
     struct cld_event *command = pointer;
     struct cld_self *self = cld_self();
-    struct cld_ready ready = {NULL, NULL};
+    struct cld_ready ready = {0};
     cld_log(1, "user code has ended the thread that a command was executed on");
     self->executing--;
-    fail(command, CL_OUT_OF_RESOURCES);
+    cld_command_fail(command, CL_OUT_OF_RESOURCES);
     leave(command, self);
     finish_execution(command, &ready);
     if (ready.first)
@@ -499,7 +523,7 @@ static uint64_t run_timed(struct cld_event *command, struct cld_self *self, uint
     self->executing--;
     uint64_t time = elapsed_since(start);
     if (error)
-        fail(command, error);
+        cld_command_fail(command, error);
     else if (command->operation->learn)
         command->operation->learn(command, time, last - first);
     return time;
@@ -524,6 +548,7 @@ void cld_command_participate(struct cld_event *command, struct cld_self *self, b
     struct cld_work *share = command->share;
     unsigned slot = self->slot;
     uint64_t first, last, units = 0, start = cld_now();
+    bool steps_aside = false;
     self->executing++;
     while (cld_work_take(share, slot, &first, &last)) {
         cl_int error = command->operation->run(command, self, first, last);
@@ -531,17 +556,19 @@ void cld_command_participate(struct cld_event *command, struct cld_self *self, b
             cld_pool_call(command);
             call_later = false;
         }
-        if (error) {
-            fail(command, error);
+        if (error)
+            cld_command_fail(command, error);
+        if (atomic_load_explicit(&command->error, memory_order_relaxed))
             cld_work_stop(share);
-        }
         units += last - first;
+        if ((steps_aside = cld_pool_wants_back(command, self)))
+            break;
     }
     if (units && command->operation->learn)
         command->operation->learn(command, elapsed_since(start), units);
     self->executing--;
     leave(command, self);
-    if (cld_pool_leave(command)) {
+    if (steps_aside ? cld_pool_step_aside(command, self) : cld_pool_leave(command)) {
         free(share);
         finish_execution(command, ready);
     }
@@ -596,7 +623,7 @@ static void run_alone(struct cld_event *command, struct cld_self *self, uint64_t
     cl_int error = command->operation->run(command, self, done, command->total);
     self->executing--;
     if (error)
-        fail(command, error);
+        cld_command_fail(command, error);
 }
 
 void cld_command_execute(struct cld_event *command, struct cld_self *self, struct cld_ready *ready) {

@@ -163,7 +163,8 @@ struct cld_event {
     uint64_t grain;                        /* units that a thread takes at least */
     uint64_t estimate;                     /* of the whole, by one thread, or CLD_TIME_UNKNOWN */
     struct cld_work *share;                /* while several threads execute it */
-    uint32_t participants;                 /* with the pool's lock held, as the next four */
+    uint16_t participants;                 /* with the pool's lock held, as the next five */
+    uint16_t leaving;                      /* of them: they will run no more, and others are to go on */
     uint16_t calls;                        /* threads that are still wanted */
     bool open;                             /* more threads may join */
     uint8_t
@@ -238,35 +239,6 @@ _Static_assert(sizeof(struct cld_event) <= CLD_SLOT_SIZE, "an event fits its slo
 
 #define CLD_EDGES_CLOSED ((struct cld_edge *)(uintptr_t)1)
 
-/* A list of ready commands of one pool: struct cld_ready (base/thread.h). */
-static inline void cld_ready_add(struct cld_ready *ready, struct cld_event *command) {
-    command->next = NULL;
-    if (ready->last)
-        ready->last->next = command;
-    else
-        ready->first = command;
-    ready->last = command;
-}
-
-static inline struct cld_event *cld_ready_take(struct cld_ready *ready) {
-    struct cld_event *command = ready->first;
-    if (command && !(ready->first = command->next))
-        ready->last = NULL;
-    return command;
-}
-
-/* Whether the command may be in a list of ready ones: it is submitted, waits for nothing, and does not run.
- */
-static inline bool cld_event_may_be_ready(const struct cld_event *event) {
-    return atomic_load_explicit(&event->status, memory_order_acquire) == CL_SUBMITTED &&
-           !atomic_load_explicit(&event->blockers, memory_order_relaxed);
-}
-
-/* Takes that command out if it is in the list, else the first of that queue that does not wait for others;
- * any where both are NULL. */
-struct cld_event *cld_ready_choose(struct cld_ready *ready, const struct cld_event *command,
-                                   const struct cld_queue *queue);
-
 static inline int32_t cld_event_status(struct cld_event *event) {
     return atomic_load_explicit(&event->status, memory_order_acquire);
 }
@@ -323,6 +295,12 @@ cl_int cld_command_call_user(struct cld_event *command, struct cld_self *self,
 /* A user event, or NULL; and its status, which is set but once: false if it was before. */
 struct cld_event *cld_user_event_new(struct cld_context *context);
 bool cld_user_event_set(struct cld_event *event, int32_t status, struct cld_ready *ready);
+/* The command is to end with this error, unless it is bound to end with another one: without being executed
+ * if it has not begun. */
+void cld_command_fail(struct cld_event *command, int32_t error);
+
+/* Commands that wait for the event, which is not complete, wait no more; they fail. */
+void cld_event_forget_dependents(struct cld_event *event, int32_t status);
 
 /* Ends a command or user event. */
 void cld_event_complete(struct cld_event *event, int32_t status, struct cld_ready *ready);
@@ -333,7 +311,10 @@ int32_t cld_event_wait(struct cld_event *event);
 /* Blocks until every command that was enqueued before is complete. */
 cl_int cld_queue_finish(struct cld_queue *queue);
 
-/* The same for all queues of a context. CL_OUT_OF_HOST_MEMORY. */
+/* Submits all pending commands of all queues of a context. CL_OUT_OF_HOST_MEMORY. */
+cl_int cld_context_flush(struct cld_context *context);
+
+/* The same as cld_queue_finish for all queues of a context. CL_OUT_OF_HOST_MEMORY. */
 cl_int cld_context_finish(struct cld_context *context);
 
 /* True if a command enqueued now, with nothing in its wait list, could start at once, and no other would have

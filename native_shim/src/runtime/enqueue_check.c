@@ -8,6 +8,8 @@ cl_int cld_check_queue(cl_command_queue handle, struct cld_wait wait, struct cld
     *queue = wait.recording ? wait.recording->queue : cld_queue_check(handle);
     CLD_REQUIRE(*queue && !((*queue)->properties & CL_QUEUE_ON_DEVICE), CL_INVALID_COMMAND_QUEUE,
                 "not a host command-queue");
+    CLD_REQUIRE(!atomic_load_explicit(&(*queue)->is_terminated, memory_order_relaxed),
+                CL_CONTEXT_TERMINATED_KHR, "the context was terminated");
     return CL_SUCCESS;
 }
 

@@ -3,6 +3,9 @@
 
 #include <stdlib.h>
 
+#include "runtime/ready.h"
+#include "runtime/worker.h"
+
 void cld_family_begin(struct cld_event *command) {
     atomic_store_explicit(&command->node.family, NULL, memory_order_relaxed);
     atomic_store_explicit(&command->node.children, NULL, memory_order_relaxed);
@@ -82,10 +85,14 @@ bool cld_family_release(struct cld_event *parent, int32_t *status, struct cld_re
         parent->times[CLD_TIME_END] = cld_now();
     if (family && *status < 0)
         fail(family, *status);
-    struct cld_self *self = cld_self();
-    while (self->children.first) /* what the last part of the kernel has made ready */
-        cld_ready_add(ready, cld_ready_take(&self->children));
-    submit_children(parent, ready);
+    struct cld_ready *children = &cld_self()->children, elsewhere = {0};
+    submit_children(parent, children);
+    while (children->first) { /* also what the last part of the kernel has made ready */
+        struct cld_event *child = cld_ready_take(children);
+        cld_ready_add(cld_pool_has_both(parent->queue, child->queue) ? ready : &elsewhere, child);
+    }
+    if (elsewhere.first)
+        cld_pool_push(&elsewhere);
     if (!family)
         return true;
     if (!is_last(family))

@@ -145,10 +145,10 @@ static bool start_watching(struct cld_semaphore *semaphore) {
 }
 
 /* Without the lock. */
-static void complete(struct cld_ready *ended, const struct cld_device *device, struct cld_ready *ready) {
+static void complete(struct cld_ready *ended, const struct cld_queue *queue, struct cld_ready *ready) {
     struct cld_event *command;
     while ((command = cld_ready_take(ended))) {
-        bool is_ours = ready && command->queue->device == device;
+        bool is_ours = ready && cld_pool_has_both(command->queue, queue);
         cld_event_complete(command, atomic_load(&command->error), is_ours ? ready : NULL);
     }
 }
@@ -200,7 +200,7 @@ static void *watch(void *nothing) {
         pthread_mutex_lock(&lock);
         if (is_empty && !watched && !found)
             break;
-        struct cld_ready ended = {NULL, NULL};
+        struct cld_ready ended = {0};
         struct cld_semaphore *left = NULL;
         look(&ended, &left);
         pthread_mutex_unlock(&lock);
@@ -218,8 +218,8 @@ static void *watch(void *nothing) {
 
 static bool spread_wait(struct cld_event *command, struct cld_self *self, struct cld_ready *ready) {
     (void)self;
-    struct cld_ready ended = {NULL, NULL};
-    const struct cld_device *device = command->queue->device;
+    struct cld_ready ended = {0};
+    const struct cld_queue *queue = command->queue;
     bool is_seen = true;
     pthread_mutex_lock(&lock);
     command->semaphores.arrived = true;
@@ -230,22 +230,23 @@ static bool spread_wait(struct cld_event *command, struct cld_self *self, struct
             is_seen = start_watching(semaphore) && is_seen;
     }
     /* Out of the lists, nobody else can complete it. */
-    bool fails = !is_seen && command->semaphores.missing;
+    bool has_failed = atomic_load(&command->error); /* the context was terminated */
+    bool fails = (!is_seen || has_failed) && command->semaphores.missing;
     for (uint32_t i = 0; fails && i < command->semaphores.count; i++)
         if (command->semaphores.uses[i].is_listed)
             leave_list(&command->semaphores.uses[i]);
     pthread_mutex_unlock(&lock); /* it may be complete from here on, and gone */
     if (fails)
-        atomic_store(&command->error, CL_OUT_OF_RESOURCES);
+        cld_command_fail(command, CL_OUT_OF_RESOURCES);
     if (fails || has_all)
         cld_ready_add(&ended, command);
-    complete(&ended, device, ready);
+    complete(&ended, queue, ready);
     return true;
 }
 
 static bool spread_signal(struct cld_event *command, struct cld_self *self, struct cld_ready *ready) {
     (void)self;
-    struct cld_ready ended = {NULL, NULL};
+    struct cld_ready ended = {0};
     pthread_mutex_lock(&lock);
     for (uint32_t i = 0; i < command->semaphores.count; i++) {
         struct cld_semaphore *semaphore = command->semaphores.uses[i].semaphore;
@@ -254,7 +255,7 @@ static bool spread_signal(struct cld_event *command, struct cld_self *self, stru
             hand_out(semaphore, &ended);
     }
     pthread_mutex_unlock(&lock);
-    complete(&ended, command->queue->device, ready);
+    complete(&ended, command->queue, ready);
     return false;
 }
 
@@ -266,7 +267,7 @@ static cl_int run_nothing(struct cld_event *command, struct cld_self *self, uint
 
 /* A wait that has failed leaves its signals to others. */
 static void end(struct cld_event *command, cl_int status) {
-    struct cld_ready ended = {NULL, NULL};
+    struct cld_ready ended = {0};
     struct cld_semaphore_use *uses = command->semaphores.uses;
     pthread_mutex_lock(&lock);
     for (uint32_t i = 0; status < 0 && i < command->semaphores.count; i++) {
@@ -286,6 +287,42 @@ static void end(struct cld_event *command, cl_int status) {
 
 const struct cld_operation cld_semaphore_wait = {.run = run_nothing, .spread = spread_wait, .end = end};
 const struct cld_operation cld_semaphore_signal = {.run = run_nothing, .spread = spread_signal, .end = end};
+
+struct ending {
+    const struct cld_context *context;
+    struct cld_ready ended;
+};
+
+/* With the lock held. Waits that are not executed yet will not be. */
+static void end_waits(void *object, void *argument) {
+    const struct cld_semaphore *semaphore = object;
+    struct ending *ending = argument;
+    if (semaphore->context != ending->context)
+        return;
+    for (struct cld_semaphore_use *use = semaphore->waits; use;) {
+        struct cld_event *command = use->command;
+        if (!command->semaphores.arrived) {
+            use = use->next;
+            continue;
+        }
+        for (uint32_t i = 0; i < command->semaphores.count; i++)
+            if (command->semaphores.uses[i].is_listed)
+                leave_list(&command->semaphores.uses[i]);
+        cld_ready_add(&ending->ended, command);
+        use = semaphore->waits; /* from the beginning: the next one may have been the same command's */
+    }
+}
+
+void cld_semaphores_terminate(const struct cld_context *context) {
+    const uint64_t one = 1;
+    struct ending ending = {context, {0}};
+    pthread_mutex_lock(&lock);
+    cld_object_each_held(CLD_SEMAPHORE, end_waits, &ending);
+    if (has_watcher && write(stirrer, &one, sizeof one) < 0) /* what it need not watch any more */
+        cld_log(1, "the thread that watches semaphores cannot be told");
+    pthread_mutex_unlock(&lock);
+    complete(&ending.ended, NULL, NULL);
+}
 
 static bool uses(const struct cld_event *command, const struct cld_semaphore *semaphore) {
     for (uint32_t i = 0; i < command->semaphores.count; i++)

@@ -46,6 +46,9 @@ int cld_semaphore_new_descriptor(void);
 /* Whether the descriptor is one of those. */
 bool cld_semaphore_is_descriptor(int descriptor);
 
+/* Waits of a context that was terminated end, as do all of its commands: with the errors that they have. */
+void cld_semaphores_terminate(const struct cld_context *context);
+
 /* Around a fork. In the child no command waits. */
 void cld_semaphores_fork_prepare(void);
 void cld_semaphores_fork_parent(void);

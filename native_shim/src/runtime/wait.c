@@ -5,7 +5,7 @@
 #include "base/thread.h"
 #include "object/lock.h"
 #include "runtime/callback.h"
-#include "runtime/command.h"
+#include "runtime/ready.h"
 #include "runtime/worker.h"
 
 /* Executes what has become ready, as far as that is what the event waits for; the rest goes to the pool. */
@@ -43,7 +43,7 @@ int32_t cld_event_wait(struct cld_event *event) {
     if (status <= 0)
         return status;
     bool help = queue && cld_pool_may_help(queue, self);
-    struct cld_ready ready = {NULL, NULL};
+    struct cld_ready ready = {0};
     if (queue)
         cld_queue_flush(queue, help ? &ready : NULL);
     execute_until(event, self, &ready);
@@ -128,6 +128,19 @@ static struct cld_queue **hold_queues(struct cld_context *context, size_t *held)
             return queues;
         free(queues);
     }
+}
+
+cl_int cld_context_flush(struct cld_context *context) {
+    size_t count;
+    struct cld_queue **queues = hold_queues(context, &count);
+    if (!queues)
+        return CL_OUT_OF_HOST_MEMORY;
+    for (size_t i = 0; i < count; i++) {
+        cld_queue_flush(queues[i], NULL);
+        cld_object_drop(queues[i]);
+    }
+    free(queues);
+    return CL_SUCCESS;
 }
 
 cl_int cld_context_finish(struct cld_context *context) {

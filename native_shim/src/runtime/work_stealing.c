@@ -71,6 +71,11 @@ unsigned cld_work_join(struct cld_work *share, unsigned preferred) {
     return slot;
 }
 
+void cld_work_quit(struct cld_work *share, unsigned slot) {
+    share->ranges[slot].step = 1;
+    share->ranges[slot].taken = false;
+}
+
 /* Takes a part of a range; false if it changed meanwhile. */
 static bool replace(struct range *range, uint64_t *seen, uint64_t next, uint64_t end) {
     return atomic_compare_exchange_weak_explicit(&range->quanta, seen, pack(next, end), memory_order_acq_rel,

@@ -24,6 +24,10 @@ struct cld_work *cld_work_new(uint64_t first, uint64_t total, uint64_t grain, ui
 /* A slot that nobody has, the preferred one if it is free. There must be one. Callers exclude each other. */
 unsigned cld_work_join(struct cld_work *share, unsigned preferred);
 
+/* The thread that has the slot takes no more of it, and whoever gets it goes on. Callers exclude each other.
+ */
+void cld_work_quit(struct cld_work *share, unsigned slot);
+
 /* A chunk [*first, *last) that nobody else gets; false if none is left for this thread. */
 bool cld_work_take(struct cld_work *share, unsigned slot, uint64_t *first, uint64_t *last);
 

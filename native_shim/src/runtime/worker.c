@@ -18,10 +18,13 @@ enum { STACK_SIZE = 4 << 20 };
 struct cld_pool {
     pthread_mutex_t lock; /* the next three, and the members of open commands that command.h names */
     struct cld_ready ready;
-    struct cld_event *open; /* commands that more threads may join */
+    struct cld_event *open;    /* commands that more threads may join */
+    bool knows_urgent;         /* there have been commands of urgent queues */
+    _Atomic bool wants_urgent; /* some of them want threads; written with the lock held */
     bool stop;
     unsigned threads; /* that the device has */
     struct cld_device *device;
+    uint8_t number;  /* of those of the device */
     uint32_t *cpus;  /* of the device, in the order of memory nodes; NULL where those are one */
     uint16_t *nodes; /* theirs */
     _Atomic unsigned started, places;
@@ -45,66 +48,39 @@ static void find_nodes(struct cld_pool *pool) {
     pool->nodes = cld_numa_nodes(CLD_NUMA_FOLDER, pool->cpus, pool->threads);
 }
 
-static struct cld_pool *pool_of(struct cld_device *device) {
-    struct cld_pool *pool = atomic_load_explicit(&device->pool, memory_order_acquire);
+static struct cld_pool *pool_of(const struct cld_queue *queue) {
+    struct cld_device *device = queue->device;
+    struct cld_pool *pool = atomic_load_explicit(&device->pools[queue->pool], memory_order_acquire);
     if (pool)
         return pool;
     pthread_mutex_lock(&pools_lock);
-    pool = atomic_load_explicit(&device->pool, memory_order_relaxed);
+    pool = atomic_load_explicit(&device->pools[queue->pool], memory_order_relaxed);
     if (!pool && (pool = calloc(1, sizeof *pool))) {
         pthread_mutex_init(&pool->lock, NULL);
         pool->threads = device->compute_units ? device->compute_units : 1;
         pool->device = device;
+        pool->number = queue->pool;
         find_nodes(pool);
         atomic_init(&pool->users, 1);
         pool->next = pools;
         pools = pool;
-        atomic_store_explicit(&device->pool, pool, memory_order_release);
+        atomic_store_explicit(&device->pools[queue->pool], pool, memory_order_release);
     }
     pthread_mutex_unlock(&pools_lock);
     return pool;
 }
 
 unsigned cld_pool_threads(const struct cld_queue *queue) {
-    return queue->device->compute_units;
+    return queue->threads;
 }
 
 const uint16_t *cld_pool_nodes(const struct cld_queue *queue) {
-    const struct cld_pool *pool = pool_of(queue->device);
+    const struct cld_pool *pool = pool_of(queue);
     return pool ? pool->nodes : NULL;
 }
 
 bool cld_pool_may_help(const struct cld_queue *queue, const struct cld_self *self) {
-    return !queue->device->parent && !self->executing;
-}
-
-/* Whether a thread that waits for a command of a queue may execute another meanwhile: what it waits for may
- * be behind it in the queue, or be a kernel that is not complete before what it has enqueued is. */
-static bool may_be_needed(const struct cld_event *command, const struct cld_queue *queue) {
-    bool is_near = command->queue == queue || (command->is_child && command->context == queue->context);
-    return is_near && !command->waits;
-}
-
-struct cld_event *cld_ready_choose(struct cld_ready *ready, const struct cld_event *command,
-                                   const struct cld_queue *queue) {
-    struct cld_event *previous = NULL, *before = NULL, *found = NULL;
-    for (struct cld_event *at = ready->first; at; previous = at, at = at->next) {
-        if (at != command && (found || (queue && !may_be_needed(at, queue))))
-            continue;
-        found = at;
-        before = previous;
-        if (at == command || !command)
-            break;
-    }
-    if (!found)
-        return NULL;
-    if (before)
-        before->next = found->next;
-    else
-        ready->first = found->next;
-    if (ready->last == found)
-        ready->last = before;
-    return found;
+    return !queue->device->parent && queue->pool == CLD_FOREGROUND && !self->executing;
 }
 
 /* With the lock held, or before anybody else knows of it. */
@@ -120,6 +96,37 @@ static bool may_join(struct cld_pool *pool, const struct cld_event *command) {
            (!command->waits || atomic_load(&pool->held) < pool->threads);
 }
 
+/* With the lock held. */
+static bool wants_threads(struct cld_pool *pool, const struct cld_event *command) {
+    return command->queue->is_urgent && command->calls && may_join(pool, command);
+}
+
+/* To be called where what is ready or open has changed. With the lock held. */
+static void note_urgent(struct cld_pool *pool) {
+    if (!pool->knows_urgent)
+        return;
+    bool wants = pool->ready.urgent;
+    for (const struct cld_event *command = pool->open; command && !wants; command = command->open_next)
+        wants = wants_threads(pool, command);
+    atomic_store_explicit(&pool->wants_urgent, wants, memory_order_relaxed);
+}
+
+/* An open command: that which is wanted, or one that it may need; any where none is wanted. One of an urgent
+ * queue, if there is one, else the newest. With the lock held. */
+static struct cld_event *find_open(struct cld_pool *pool, struct cld_event *first,
+                                   const struct cld_event *wanted) {
+    struct cld_event *found = NULL;
+    for (struct cld_event *command = first; command; command = command->open_next) {
+        bool suits = !wanted || command == wanted || cld_ready_may_be_needed(command, wanted->queue);
+        if (!suits || !may_join(pool, command))
+            continue;
+        if (command->queue->is_urgent || !pool->knows_urgent)
+            return command;
+        found = found ? found : command;
+    }
+    return found;
+}
+
 /* A command to join, or a ready one. With the lock held. wanted restricts the choice to its queue. */
 static struct cld_event *find_work(struct cld_pool *pool, const struct cld_event *wanted,
                                    struct cld_self *self, bool *joined) {
@@ -130,21 +137,21 @@ static struct cld_event *find_work(struct cld_pool *pool, const struct cld_event
     *joined = false;
     if (ready && ready == wanted)
         return ready;
-    for (struct cld_event *command = pool->open; command; command = command->open_next)
-        if ((!queue || command == wanted || may_be_needed(command, queue)) && may_join(pool, command)) {
-            if (ready) { /* back to where it was, or nearly so */
-                ready->next = pool->ready.first;
-                pool->ready.first = ready;
-                if (!pool->ready.last)
-                    pool->ready.last = ready;
-            }
-            command->participants++;
-            join(pool, command, self);
-            command->calls -= command->calls > 0;
-            *joined = true;
-            return command;
-        }
-    return wanted ? ready : cld_ready_take(&pool->ready);
+    struct cld_event *open = pool->ready.urgent && !wanted ? NULL : pool->open;
+    struct cld_event *command = find_open(pool, open, wanted);
+    if (!command) {
+        ready = wanted ? ready : cld_ready_take(&pool->ready);
+        note_urgent(pool);
+        return ready;
+    }
+    if (ready) /* back to where it was, or nearly so */
+        cld_ready_put_back(&pool->ready, ready);
+    command->participants++;
+    join(pool, command, self);
+    command->calls -= command->calls > 0;
+    note_urgent(pool);
+    *joined = true;
+    return command;
 }
 
 static void unuse(struct cld_pool *pool) {
@@ -164,6 +171,35 @@ static void unuse(struct cld_pool *pool) {
 }
 
 static void *work(void *argument);
+
+/* The threads of a sub-device are bound to its CPUs. The root's go where the thread may go that makes them,
+ * unless it has bound itself to fewer CPUs than the device has: what a host chose for one of its threads is
+ * not meant for ours. */
+static void bind(pthread_attr_t *attributes, const struct cld_device *device) {
+    cpu_set_t mine;
+    if (!device->parent && !sched_getaffinity(0, sizeof mine, &mine) &&
+        (uint32_t)CPU_COUNT(&mine) >= device->compute_units)
+        return;
+    cld_cpus_bind(attributes, device->cpus, device->compute_units);
+}
+
+static bool start(const struct cld_device *device, bool is_low, enum cld_role role, void *(*function)(void *),
+                  void *argument) {
+    pthread_attr_t attributes;
+    if (pthread_attr_init(&attributes))
+        return false;
+    if (device && device->cpus)
+        bind(&attributes, device);
+    int error = is_low ? cld_own_low_thread(&attributes, STACK_SIZE, role, function, argument)
+                       : cld_own_thread(NULL, &attributes, STACK_SIZE, role, function, argument);
+    pthread_attr_destroy(&attributes);
+    return !error;
+}
+
+bool cld_thread_start(const struct cld_device *device, enum cld_role role, void *(*function)(void *),
+                      void *argument) {
+    return start(device, false, role, function, argument);
+}
 
 /* Threads of the pool that are awake and will look for work, or are being woken. */
 static unsigned looking(struct cld_pool *pool) {
@@ -197,7 +233,7 @@ static void call(struct cld_pool *pool, unsigned count, const struct cld_queue *
         if (!atomic_compare_exchange_strong(&pool->started, &started, started + 1))
             continue;
         atomic_fetch_add(&pool->users, 1);
-        if (!cld_thread_start(pool->device, CLD_WORKER_THREAD, work, pool)) {
+        if (!start(pool->device, pool->number == CLD_BACKGROUND, CLD_WORKER_THREAD, work, pool)) {
             atomic_fetch_sub(&pool->started, 1);
             unuse(pool);
             cld_log(1, "a worker thread cannot be made");
@@ -279,7 +315,7 @@ static bool look(struct cld_pool *pool, const struct cld_event *event, uint32_t 
 }
 
 bool cld_pool_help(const struct cld_event *event, struct cld_self *self, struct cld_ready *ready) {
-    struct cld_pool *pool = pool_of(event->queue->device);
+    struct cld_pool *pool = pool_of(event->queue);
     if (!pool)
         return false;
     for (;;) {
@@ -295,37 +331,14 @@ bool cld_pool_help(const struct cld_event *event, struct cld_self *self, struct 
     }
 }
 
-/* The CPUs, or those of one node. NULL when out of memory. */
-static cpu_set_t *new_set(const uint32_t *cpus, const uint16_t *nodes, uint16_t node, uint32_t count,
-                          size_t *size) {
-    size_t bits = 64;
-    for (uint32_t i = 0; i < count; i++)
-        if (cpus[i] >= bits)
-            bits = cpus[i] + 1;
-    cpu_set_t *set = CPU_ALLOC(bits);
-    *size = CPU_ALLOC_SIZE(bits);
-    if (set)
-        CPU_ZERO_S(*size, set);
-    for (uint32_t i = 0; set && i < count; i++)
-        if (!nodes || nodes[i] == node)
-            CPU_SET_S(cpus[i], *size, set);
-    return set;
-}
-
 /* A worker keeps its slot, and with it its part of the data, as far as it can. It stays on the memory node
  * where that will be, if there are several, and else goes where the system likes: a bound thread waits for
  * its CPU while others are idle. */
 static void take_place(struct cld_pool *pool, struct cld_self *self) {
     self->slot = self->home =
         (atomic_fetch_add(&pool->places, 1) + 1) % pool->threads; /* the host begins with 0 */
-    if (!pool->nodes)
-        return;
-    size_t size;
-    cpu_set_t *set = new_set(pool->cpus, pool->nodes, pool->nodes[self->slot], pool->threads, &size);
-    if (!set)
-        return;
-    sched_setaffinity(0, size, set); /* where that is not allowed, it may go everywhere */
-    CPU_FREE(set);
+    if (pool->nodes)
+        cld_numa_stay(pool->cpus, pool->nodes, pool->nodes[self->slot], pool->threads);
 }
 
 /* False if somebody has called, and may have counted on this thread: it has to look for work once more. */
@@ -364,6 +377,10 @@ static void work_until_stopped(struct working *working) {
         uint32_t epoch = atomic_load(&pool->epoch);
         if (work_once(pool, NULL, self, ready)) {
             while (ready->first) {
+                if (atomic_load_explicit(&pool->wants_urgent, memory_order_relaxed) && !ready->urgent) {
+                    cld_pool_push(ready);
+                    break;
+                }
                 struct cld_event *command = cld_ready_take(ready);
                 if (ready->first && (command->estimate > 5000 || command->waits))
                     cld_pool_push(ready);
@@ -404,41 +421,11 @@ static void *work(void *argument) {
     return NULL;
 }
 
-/* The threads of a sub-device are bound to its CPUs. The root's go where the thread may go that makes them,
- * unless it has bound itself to fewer CPUs than the device has: what a host chose for one of its threads is
- * not meant for ours. */
-static void bind(pthread_attr_t *attributes, const struct cld_device *device) {
-    cpu_set_t mine;
-    if (!device->parent && !sched_getaffinity(0, sizeof mine, &mine) &&
-        (uint32_t)CPU_COUNT(&mine) >= device->compute_units)
-        return;
-    size_t size;
-    cpu_set_t *set = new_set(device->cpus, NULL, 0, device->compute_units, &size);
-    if (!set)
-        return;
-    pthread_attr_setaffinity_np(attributes, size, set);
-    CPU_FREE(set);
-}
-
-bool cld_thread_start(const struct cld_device *device, enum cld_role role, void *(*function)(void *),
-                      void *argument) {
-    pthread_attr_t attributes;
-    if (pthread_attr_init(&attributes))
-        return false;
-    if (device && device->cpus)
-        bind(&attributes, device);
-    bool made = !cld_own_thread(NULL, &attributes, STACK_SIZE, role, function, argument);
-    pthread_attr_destroy(&attributes);
-    return made;
-}
-
 static void push(struct cld_pool *pool, struct cld_ready *ready, unsigned count) {
     pthread_mutex_lock(&pool->lock);
-    if (pool->ready.last)
-        pool->ready.last->next = ready->first;
-    else
-        pool->ready.first = ready->first;
-    pool->ready.last = ready->last;
+    pool->knows_urgent |= ready->urgent != NULL;
+    cld_ready_splice(&pool->ready, ready);
+    note_urgent(pool);
     pthread_mutex_unlock(&pool->lock);
     call(pool, count, NULL);
 }
@@ -446,7 +433,7 @@ static void push(struct cld_pool *pool, struct cld_ready *ready, unsigned count)
 /* No thread can be made, so that the caller has to do it. */
 static void execute_here(struct cld_pool *pool) {
     struct cld_self *self = cld_self();
-    struct cld_ready ready = {NULL, NULL};
+    struct cld_ready ready = {0};
     if (self->executing)
         return;
     while (work_once(pool, NULL, self, &ready))
@@ -456,16 +443,16 @@ static void execute_here(struct cld_pool *pool) {
 
 void cld_pool_push(struct cld_ready *ready) {
     while (ready->first) {
-        struct cld_device *device = ready->first->queue->device;
-        struct cld_ready same = {NULL, NULL}, others = {NULL, NULL};
+        const struct cld_queue *queue = ready->first->queue;
+        struct cld_ready same = {0}, others = {0};
         unsigned count = 0;
         for (struct cld_event *command; (command = cld_ready_take(ready));) {
-            bool is_same = command->queue->device == device;
+            bool is_same = cld_pool_has_both(command->queue, queue);
             cld_ready_add(is_same ? &same : &others, command);
             count += is_same;
         }
         *ready = others;
-        struct cld_pool *pool = pool_of(device);
+        struct cld_pool *pool = pool_of(queue);
         if (!pool) { /* no memory for it: the commands fail, nobody hangs */
             for (struct cld_event *command; (command = cld_ready_take(&same));) {
                 command->enqueues = false; /* it has not begun */
@@ -483,8 +470,9 @@ void cld_pool_push(struct cld_ready *ready) {
 
 bool cld_pool_open(struct cld_event *command, struct cld_self *self, unsigned count) {
     struct cld_queue *queue = command->queue;
-    struct cld_pool *pool = pool_of(queue->device);
+    struct cld_pool *pool = pool_of(queue);
     command->participants = 1;
+    command->leaving = 0;
     join(pool, command, self);
     if (!pool)
         return false;
@@ -499,6 +487,8 @@ bool cld_pool_open(struct cld_event *command, struct cld_self *self, unsigned co
         pool->open->open_previous = command;
     pool->open = command;
     command->calls = (uint16_t)(count - later);
+    pool->knows_urgent |= queue->is_urgent;
+    note_urgent(pool);
     count = wanted(pool);
     pthread_mutex_unlock(&pool->lock);
     /* Also where nobody is to be woken: those that are awake will see it. */
@@ -507,19 +497,48 @@ bool cld_pool_open(struct cld_event *command, struct cld_self *self, unsigned co
 }
 
 void cld_pool_call(struct cld_event *command) {
-    struct cld_pool *pool = pool_of(command->queue->device);
+    struct cld_pool *pool = pool_of(command->queue);
     if (!pool)
         return;
     pthread_mutex_lock(&pool->lock);
     bool wanted = command->open && may_join(pool, command);
     command->calls += wanted;
+    note_urgent(pool);
     pthread_mutex_unlock(&pool->lock);
     if (wanted)
         call(pool, 1, NULL);
 }
 
+static struct cld_pool *made_pool_of(const struct cld_queue *queue) {
+    return atomic_load_explicit(&queue->device->pools[queue->pool], memory_order_acquire);
+}
+
+bool cld_pool_wants_back(struct cld_event *command, const struct cld_self *self) {
+    struct cld_pool *pool = made_pool_of(command->queue);
+    if (!pool || !atomic_load_explicit(&pool->wants_urgent, memory_order_relaxed) ||
+        command->queue->is_urgent || self->role != CLD_WORKER_THREAD || self->executing > 1)
+        return false;
+    pthread_mutex_lock(&pool->lock);
+    bool leaves = atomic_load_explicit(&pool->wants_urgent, memory_order_relaxed) &&
+                  command->participants - command->leaving > 1;
+    command->leaving += leaves;
+    pthread_mutex_unlock(&pool->lock);
+    return leaves;
+}
+
+bool cld_pool_step_aside(struct cld_event *command, const struct cld_self *self) {
+    struct cld_pool *pool = made_pool_of(command->queue);
+    pthread_mutex_lock(&pool->lock);
+    cld_work_quit(command->share, self->slot);
+    command->calls += command->open;
+    command->leaving--;
+    bool last = --command->participants == 0;
+    pthread_mutex_unlock(&pool->lock);
+    return last;
+}
+
 bool cld_pool_leave(struct cld_event *command) {
-    struct cld_pool *pool = atomic_load_explicit(&command->queue->device->pool, memory_order_acquire);
+    struct cld_pool *pool = made_pool_of(command->queue);
     if (!pool)
         return true;
     pthread_mutex_lock(&pool->lock);
@@ -531,22 +550,25 @@ bool cld_pool_leave(struct cld_event *command) {
             pool->open = command->open_next;
         if (command->open_next)
             command->open_next->open_previous = command->open_previous;
+        note_urgent(pool);
     }
     bool last = --command->participants == 0;
     pthread_mutex_unlock(&pool->lock);
     return last;
 }
 
-void cld_pool_free(struct cld_device *device) {
-    struct cld_pool *pool = atomic_exchange(&device->pool, NULL);
-    if (!pool)
-        return;
-    pthread_mutex_lock(&pool->lock);
-    pool->stop = true;
-    pthread_mutex_unlock(&pool->lock);
-    atomic_fetch_add(&pool->epoch, 1);
-    cld_futex_wake(&pool->epoch, INT32_MAX);
-    unuse(pool);
+void cld_pools_free(struct cld_device *device) {
+    for (int i = 0; i < CLD_POOLS; i++) {
+        struct cld_pool *pool = atomic_exchange(&device->pools[i], NULL);
+        if (!pool)
+            continue;
+        pthread_mutex_lock(&pool->lock);
+        pool->stop = true;
+        pthread_mutex_unlock(&pool->lock);
+        atomic_fetch_add(&pool->epoch, 1);
+        cld_futex_wake(&pool->epoch, INT32_MAX);
+        unuse(pool);
+    }
 }
 
 /* Wakes the threads of pools that sleep for long. Whether any are at work. */
@@ -571,7 +593,8 @@ __attribute__((constructor)) static void register_pools(void) {
 /* The child of a fork has none of the threads, and nothing of what they were about to do. */
 static void renew(void *object) {
     struct cld_device *device = object;
-    atomic_store(&device->pool, NULL);
+    for (int i = 0; i < CLD_POOLS; i++)
+        atomic_store(&device->pools[i], NULL);
 }
 
 void cld_pools_fork_child(void) {

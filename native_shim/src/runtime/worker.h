@@ -1,8 +1,9 @@
-/* The threads of a device: one pool per device or sub-device, made at first need, never at load. */
+/* The threads of a device: a pool per device or sub-device, made at first need, never at load; and another
+ * for queues of low priority, whose threads the system gives less time to. */
 #ifndef CLD_WORKER_H
 #define CLD_WORKER_H
 
-#include "runtime/command.h"
+#include "runtime/ready.h"
 
 /* Gives ready commands to their pools, whose workers are woken. Where no thread can be made the caller
  * executes them. */
@@ -18,12 +19,24 @@ void cld_pool_call(struct cld_event *command);
 /* The caller is done with its part. True if it was the last participant and has to complete the command. */
 bool cld_pool_leave(struct cld_event *command);
 
+/* Whether the caller is to leave a command that it participates in, for commands of an urgent queue that no
+ * thread has begun with. One thread stays. Who has been told so leaves by cld_pool_step_aside. */
+bool cld_pool_wants_back(struct cld_event *command, const struct cld_self *self);
+
+/* The same as cld_pool_leave, for a part that is not done: others may join in place of the caller. */
+bool cld_pool_step_aside(struct cld_event *command, const struct cld_self *self);
+
 /* For a waiting thread of the host: executes the event that it waits for, or something of its queue, or looks
  * for it for a short time. False if there was nothing, or the event is complete. */
 bool cld_pool_help(const struct cld_event *event, struct cld_self *self, struct cld_ready *ready);
 
+/* Whether the same threads execute the commands of both. */
+static inline bool cld_pool_has_both(const struct cld_queue *a, const struct cld_queue *b) {
+    return a->device == b->device && a->pool == b->pool;
+}
+
 /* Whether the calling thread may execute commands of that queue: threads of the host are no part of a
- * sub-device, and a thread in the middle of a kernel is not to start another. */
+ * sub-device and have no low priority, and a thread in the middle of a kernel is not to start another. */
 bool cld_pool_may_help(const struct cld_queue *queue, const struct cld_self *self);
 
 /* Threads that may work on one command of that queue. */
@@ -38,7 +51,7 @@ bool cld_thread_start(const struct cld_device *device, enum cld_role role, void 
                       void *argument);
 
 /* The destructor of a sub-device calls it: its threads end. */
-void cld_pool_free(struct cld_device *device);
+void cld_pools_free(struct cld_device *device);
 
 /* The child of a fork has no pools. */
 void cld_pools_fork_child(void);

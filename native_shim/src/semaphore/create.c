@@ -106,7 +106,7 @@ static cl_int make(struct cld_context *context, const cl_semaphore_properties_kh
     if (wishes->has_export)
         descriptor = cld_semaphore_new_descriptor();
     bool lacks = wishes->has_export && descriptor < 0;
-    struct cld_semaphore *semaphore = lacks ? NULL : cld_object_new(CLD_SEMAPHORE);
+    struct cld_semaphore *semaphore = lacks ? NULL : cld_object_new_zeroed();
     if (!semaphore) {
         free(copy);
         if (wishes->has_export && !lacks)
@@ -122,6 +122,7 @@ static cl_int make(struct cld_context *context, const cl_semaphore_properties_kh
     semaphore->descriptor = descriptor;
     semaphore->properties = copy;
     semaphore->property_count = wishes->words;
+    cld_object_publish(semaphore, CLD_SEMAPHORE);
     *made = semaphore;
     return CL_SUCCESS;
 }
@@ -130,6 +131,7 @@ CL_API_ENTRY cl_semaphore_khr CL_API_CALL clCreateSemaphoreWithPropertiesKHR(
     cl_context handle, const cl_semaphore_properties_khr *sema_props, cl_int *errcode_ret) {
     struct cld_context *context = cld_object_check(handle, CLD_CONTEXT);
     CLD_REQUIRE_OR_NULL(context, CL_INVALID_CONTEXT, "not a context");
+    CLD_REQUIRE_LIVE_OR_NULL(context);
     CLD_REQUIRE_OR_NULL(sema_props, CL_INVALID_VALUE, "sema_props is NULL");
     struct wishes wishes = {0};
     struct cld_semaphore *semaphore = NULL;

@@ -29,11 +29,22 @@ _COMPONENTS = {
 _EVERY = ("CL_R", "CL_RG", "CL_RGBA", "CL_A", "CL_RA", "CL_BGRA", "CL_ARGB", "CL_ABGR")
 _REAL = ("CL_UNORM_INT8", "CL_UNORM_INT16", "CL_SNORM_INT8", "CL_SNORM_INT16", "CL_HALF_FLOAT", "CL_FLOAT")
 _INTEGER = tuple(f"CL_{sign}_INT{bits}" for sign in ("SIGNED", "UNSIGNED") for bits in (8, 16, 32))
-_PACKED = {  # bits of R, G, B, A from the most significant used one down
+_PACKED = {  # bits of the components, in their order, from the most significant used one down
     "CL_UNORM_SHORT_565": (5, 6, 5),
     "CL_UNORM_SHORT_555": (5, 5, 5),
     "CL_UNORM_INT_101010": (10, 10, 10),
     "CL_UNORM_INT_101010_2": (10, 10, 10, 2),
+    "CL_UNORM_INT_2_101010_EXT": (2, 10, 10, 10),
+}
+# What headers of 2023 lack.
+_NEW = {
+    "CL_UNORM_INT10X6_EXT": 0x10E1, "CL_UNORM_INT_2_101010_EXT": 0x10E5, "CL_UNSIGNED_INT10X6_EXT": 0x10E6,
+    "CL_UNSIGNED_INT12X4_EXT": 0x10E7, "CL_UNSIGNED_INT14X2_EXT": 0x10E8, "CL_UNORM_INT12X4_EXT": 0x10E9,
+    "CL_UNORM_INT14X2_EXT": 0x10EA,
+}  # fmt: skip
+# The upper bits of 16 are used: how many are not.
+_UPPER = {
+    f"CL_{kind}_INT{16 - rest}X{rest}_EXT": rest for kind in ("UNORM", "UNSIGNED") for rest in (6, 4, 2)
 }
 _NUMPY = {"8": (np.int8, np.uint8), "16": (np.int16, np.uint16), "32": (np.int32, np.uint32)}
 
@@ -54,7 +65,7 @@ class Format:
 
     @property
     def words(self) -> tuple[int, int]:
-        return getattr(cl, self.order), getattr(cl, self.type)
+        return getattr(cl, self.order), _NEW.get(self.type) or getattr(cl, self.type)
 
     @property
     def c(self):
@@ -62,13 +73,13 @@ class Format:
 
     @property
     def is_integer(self) -> bool:
-        return self.type in _INTEGER
+        return self.type in _INTEGER or (self.type in _UPPER and "UNSIGNED" in self.type)
 
     @property
     def dtype(self) -> np.dtype:
         if self.type in ("CL_FLOAT", "CL_HALF_FLOAT"):
             return np.dtype(np.float32 if self.type == "CL_FLOAT" else np.float16)
-        bits = self.type.rpartition("INT")[2]
+        bits = "16" if self.type in _UPPER else self.type.rpartition("INT")[2]
         return np.dtype(_NUMPY[bits]["UN" in self.type])
 
     def color(self, values) -> np.ndarray:
@@ -82,14 +93,18 @@ class Format:
         color = dict(zip("RGBA", self.color(values), strict=True))
         if self.type in _PACKED:
             word = 0
-            for name, bits in zip("RGBA", _PACKED[self.type], strict=False):
+            for name, bits in zip(self.components, _PACKED[self.type], strict=True):
                 word = word << bits | int(_normalized(color[name], 0, 2**bits - 1))
             return word.to_bytes(self.size, "little")
         return b"".join(self._component(name, color[name]) for name in self.components)
 
     def _component(self, name: str, value) -> bytes:
-        dtype = self.dtype
-        if self.order.startswith("CL_s") and name != "A":
+        dtype, unused = self.dtype, _UPPER.get(self.type, 0)
+        if unused:
+            most = 0xFFFF >> unused
+            value = np.clip(int(value), 0, most) if self.is_integer else _normalized(value, 0, most)
+            value = np.uint16(int(value) << unused)
+        elif self.order.startswith("CL_s") and name != "A":
             value = np.uint8(int(_srgb(float(value)) * 255 + 0.5))
         elif dtype.kind == "f":
             with np.errstate(over="ignore"):
@@ -114,10 +129,11 @@ def _srgb(value: float) -> float:
 def formats(type_: str) -> list[Format]:
     """All that images of that type have."""
     pairs = [(order, data) for order in _EVERY for data in (*_REAL, *_INTEGER)]
+    pairs += [(order, data) for order in ("CL_R", "CL_RG", "CL_RGBA") for data in _UPPER]
     pairs += [(order, data) for order in ("CL_LUMINANCE", "CL_INTENSITY") for data in _REAL]
     pairs += [("CL_RGB", data) for data in list(_PACKED)[:3]]
     pairs += [(order, "CL_UNORM_INT8") for order in ("CL_sRGBA", "CL_sBGRA")]
-    pairs.append(("CL_RGBA", "CL_UNORM_INT_101010_2"))
+    pairs += [("CL_RGBA", "CL_UNORM_INT_101010_2"), ("CL_ABGR", "CL_UNORM_INT_2_101010_EXT")]
     if type_ in ("2D", "2D array"):
         pairs += [("CL_DEPTH", "CL_UNORM_INT16"), ("CL_DEPTH", "CL_FLOAT")]
     return [Format(*pair) for pair in pairs]

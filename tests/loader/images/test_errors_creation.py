@@ -40,11 +40,16 @@ def test_formats_that_are_not_valid(fails):
         (0x10AF, u8),
         (0x10C4, u8),
         (cl.CL_R, 0x10CF),
-        (cl.CL_R, 0x10E1),
         (cl.CL_RGBA, cl.CL_UNORM_SHORT_565),
         (cl.CL_R, cl.CL_UNORM_SHORT_555),
         (cl.CL_BGRA, cl.CL_UNORM_INT_101010),
         (cl.CL_RGB, cl.CL_UNORM_INT_101010_2),
+        (cl.CL_RGBA, 0x10E5),  # CL_UNORM_INT_2_101010_EXT
+        (cl.CL_RGB, 0x10E5),
+        (cl.CL_A, 0x10E1),  # CL_UNORM_INT10X6_EXT
+        (cl.CL_BGRA, 0x10E7),  # CL_UNSIGNED_INT12X4_EXT
+        (cl.CL_R, 0x10E2),
+        (cl.CL_R, 0x10EB),
         (cl.CL_RGB, u8),  # 24 bits: no power of two
         (cl.CL_RGB, cl.CL_FLOAT),
         (cl.CL_sRGB, u8),
@@ -157,16 +162,17 @@ def test_images_of_buffers(fails, resources, elsewhere):
         descriptor("1D buffer", 8, memory=image),
         descriptor("1D buffer", 8, memory=elsewhere["buffer"]),
         descriptor("1D buffer", 8, memory=elsewhere["context"]),
-        descriptor("1D", 8, memory=buffer),
-        descriptor("3D", 8, 8, 2, memory=buffer),
-        descriptor("2D array", 8, 8, layers=2, memory=buffer),
-        descriptor("1D array", 8, layers=2, memory=buffer),
-        descriptor("1D buffer", 1025, memory=buffer),  # 4100 bytes
-        descriptor("2D", 32, 33, memory=buffer),
-        descriptor("2D", 8, 33, row=128, memory=buffer),
+        descriptor("1D", 8, memory=image),
+        descriptor("3D", 8, 8, 2, memory=image),
         descriptor("2D", 8, 8, row=64, slice_=512, memory=buffer),
     ):
         assert fails(desc) == wrong, list(desc)
+    for desc in (
+        descriptor("1D buffer", 1025, memory=buffer),  # 4100 bytes
+        descriptor("2D", 32, 33, memory=buffer),
+        descriptor("2D", 8, 33, row=128, memory=buffer),
+    ):
+        assert fails(desc) == cl.CL_INVALID_IMAGE_SIZE, list(desc)
     resources.image(type_="1D buffer", width=1024, memory=buffer)
     resources.image(width=32, height=32, memory=buffer)
     for row in (31, 28, 34):

@@ -1,6 +1,7 @@
 """Sub-groups through the loader: how launches are divided, queries, what a kernel may require."""
 
 import ctypes
+import math
 
 import pytest
 
@@ -118,6 +119,63 @@ def test_a_size_that_no_kernel_may_require(opencl):
     opencl.ok("clReleaseContext", context)
 
 
+# The last sub-group of a group goes first, and each waits for the one behind it.
+WAITING = """
+kernel void k(global int *out, int rounds) {
+    local atomic_int turn;
+    int n = get_num_sub_groups(), place = n - 1 - get_sub_group_id();
+    bool first = get_sub_group_local_id() == 0;
+    if (get_local_linear_id() == 0) atomic_init(&turn, 0);
+    work_group_barrier(CLK_LOCAL_MEM_FENCE);
+    for (int round = 0; round < rounds; round++) {
+        if (first) while (atomic_load(&turn) != round * n + place) ;
+        sub_group_barrier(CLK_LOCAL_MEM_FENCE);
+        if (first) atomic_fetch_add(&turn, 1);
+    }
+    work_group_barrier(CLK_LOCAL_MEM_FENCE);
+    out[get_global_linear_id()] = atomic_load(&turn) * 100 + n;
+}
+"""
+
+
+@pytest.mark.parametrize("size", ["", *limits.SUB_GROUP_SIZES])
+def test_sub_groups_that_wait_for_one_another(opencl, size):
+    promise = opencl.integer(
+        "clGetDeviceInfo", opencl.device(), cl.CL_DEVICE_SUB_GROUP_INDEPENDENT_FORWARD_PROGRESS
+    )
+    assert promise == 1
+    assert (
+        "cl_khr_subgroups" in opencl.text("clGetDeviceInfo", opencl.device(), cl.CL_DEVICE_EXTENSIONS).split()
+    )
+    required = f"__attribute__((intel_reqd_sub_group_size({size}))) " if size else ""
+    context, lanes = opencl.context(), size or SUB_GROUP_SIZE
+    kernel = opencl.kernel(context, required + WAITING, options="-cl-std=CL3.0")
+    queue = opencl.make("clCreateCommandQueueWithProperties", context, opencl.device(), None)
+    buffer = opencl.make("clCreateBuffer", context, 0, 4 * 8192, None)
+    rounds = ctypes.c_int(3)
+    opencl.ok("clSetKernelArg", kernel, 0, 8, ctypes.c_uint64(buffer))
+    opencl.ok("clSetKernelArg", kernel, 1, 4, ctypes.byref(rounds))
+    for global_size, local in (
+        ([8192], [1024]),
+        ([1000], [200]),
+        ([70], [70]),
+        ([12, 40], [6, 10]),
+        ([5], [1]),
+    ):
+        items = math.prod(global_size)
+        ndrange = ("clEnqueueNDRangeKernel", queue, kernel, len(global_size), None, global_size, local)
+        opencl.ok(*ndrange, 0, None, None)
+        result = (ctypes.c_int32 * items)()
+        read = ("clEnqueueReadBuffer", queue, buffer, cl.CL_TRUE, 0, 4 * items, result)
+        opencl.ok(*read, 0, None, None)
+        count = -(-math.prod(local) // lanes)
+        assert set(result) == {3 * count * 100 + count}
+    opencl.ok("clReleaseKernel", kernel)
+    opencl.ok("clReleaseMemObject", buffer)
+    opencl.ok("clReleaseCommandQueue", queue)
+    opencl.ok("clReleaseContext", context)
+
+
 # SPV_INTEL_subgroups and execution modes of sub-groups, of four work-items: rows of 16 words in reverse
 # order; then the first of the odd work-items writes what the other odd one has, the other writes 1.
 MODULE = (
@@ -174,6 +232,181 @@ OpReturn
 OpFunctionEnd
 """
 )
+
+
+# Kernels that do not ask for their sub-groups: the first work-item waits for the last one.
+WAITING_ITEMS = """
+kernel void global_flag(global int *out, volatile global int *flags) {
+    int l = get_local_id(0);
+    volatile global int *flag = flags + get_group_id(0);
+    if (l == 0) while (*flag != 7) ;
+    if (l == get_local_size(0) - 1) *flag = 7;
+    out[get_global_id(0)] = *flag / 7 * l;
+}
+kernel void local_flag(global int *out, volatile global int *flags) {
+    local int flag;
+    int l = get_local_id(0);
+    if (l == 0) flag = 0;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (l < 64) while (atomic_add(&flag, 0) != 7) ;
+    if (l == get_local_size(0) - 1) atomic_add(&flag, 7);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    out[get_global_id(0)] = flag / 7 * l;
+}
+"""
+
+
+@pytest.mark.parametrize("name", ["global_flag", "local_flag"])
+def test_waiting_without_a_word_of_sub_groups(opencl, name):
+    device, context = opencl.device(), opencl.context()
+    kernel = opencl.kernel(context, WAITING_ITEMS, name)
+    zeros = (ctypes.c_int32 * 1024)()
+    buffers = [opencl.make("clCreateBuffer", context, cl.CL_MEM_COPY_HOST_PTR, 4096, zeros) for _ in range(2)]
+    queue = opencl.make("clCreateCommandQueueWithProperties", context, device, None)
+    for k, buffer in enumerate(buffers):
+        opencl.ok("clSetKernelArg", kernel, k, 8, ctypes.c_uint64(buffer))
+    opencl.ok("clEnqueueNDRangeKernel", queue, kernel, 1, None, [1024], [256], 0, None, None)
+    read = ("clEnqueueReadBuffer", queue, buffers[0], cl.CL_TRUE, 0, 4096, zeros)
+    opencl.ok(*read, 0, None, None)
+    expected = [k % 256 for k in range(1024)]
+    if name == "global_flag":  # which those between may see before it is set
+        expected = [k if k % 256 in (0, 255) else found for k, found in zip(expected, zeros, strict=True)]
+    assert list(zeros) == expected
+    for buffer in buffers:
+        opencl.ok("clReleaseMemObject", buffer)
+    opencl.ok("clReleaseCommandQueue", queue)
+    opencl.ok("clReleaseKernel", kernel)
+    opencl.ok("clReleaseContext", context)
+
+
+# Each sub-group says how far it has come, and has seen at a named barrier that all others have.
+NAMED = (
+    PREAMBLE.replace("%std", "OpCapability SubgroupDispatch\nOpCapability NamedBarrier\n%std")
+    + """
+OpEntryPoint Kernel %k "k" %lane %id %count %group
+OpExecutionMode %k SubgroupSize 8
+OpDecorate %lane BuiltIn LocalInvocationIndex
+OpDecorate %id BuiltIn SubgroupId
+OpDecorate %count BuiltIn NumSubgroups
+OpDecorate %group BuiltIn WorkgroupId
+%void = OpTypeVoid
+%bool = OpTypeBool
+%i32 = OpTypeInt 32 0
+%i64 = OpTypeInt 64 0
+%v3 = OpTypeVector %i64 3
+%named = OpTypeNamedBarrier
+%g = OpTypePointer CrossWorkgroup %i32
+%w = OpTypePointer Workgroup %i32
+%input = OpTypePointer Input %i32
+%input64 = OpTypePointer Input %i64
+%inputs = OpTypePointer Input %v3
+%c128 = OpConstant %i64 128
+%array = OpTypeArray %i32 %c128
+%wa = OpTypePointer Workgroup %array
+%fn = OpTypeFunction %void %g
+%c1 = OpConstant %i32 1
+%c2 = OpConstant %i32 2
+%order = OpConstant %i32 264
+%lane = OpVariable %input64 Input
+%id = OpVariable %input Input
+%count = OpVariable %input Input
+%group = OpVariable %inputs Input
+%shared = OpVariable %wa Workgroup
+%k = OpFunction %void None %fn
+%out = OpFunctionParameter %g
+%entry = OpLabel
+%n = OpLoad %i32 %count
+%barrier = OpNamedBarrierInitialize %named %n
+%l = OpLoad %i64 %lane
+%s = OpLoad %i32 %id
+%place = OpInBoundsAccessChain %w %shared %l
+%mine = OpIAdd %i32 %s %c1
+OpStore %place %mine Aligned 4
+OpMemoryNamedBarrier %barrier %c2 %order
+%behind = OpBitwiseXor %i64 %l %c127
+%other = OpInBoundsAccessChain %w %shared %behind
+%seen = OpLoad %i32 %other Aligned 4
+%groups = OpLoad %v3 %group
+%x = OpCompositeExtract %i64 %groups 0
+%first = OpIMul %i64 %x %c128
+%at = OpIAdd %i64 %first %l
+%to = OpInBoundsPtrAccessChain %g %out %at
+OpStore %to %seen Aligned 4
+OpReturn
+OpFunctionEnd
+"""
+).replace("%c128 =", "%c127 = OpConstant %i64 127\n%c128 =")
+
+
+def test_named_barriers(opencl):
+    device, context = opencl.device(), opencl.context()
+    assert opencl.integer("clGetDeviceInfo", device, cl.CL_DEVICE_MAX_NAMED_BARRIER_COUNT_KHR) >= 8
+    extensions = opencl.text("clGetDeviceInfo", device, cl.CL_DEVICE_EXTENSIONS).split()
+    assert "cl_khr_subgroup_named_barrier" in extensions
+    data = assemble(NAMED, (1, 1))
+    program = opencl.make("clCreateProgramWithIL", context, data, len(data))
+    opencl.build(program)
+    kernel = opencl.make("clCreateKernel", program, "k")
+    buffer = opencl.make("clCreateBuffer", context, 0, 4 * 1280, None)
+    queue = opencl.make("clCreateCommandQueueWithProperties", context, device, None)
+    opencl.ok("clSetKernelArg", kernel, 0, 8, ctypes.c_uint64(buffer))
+    opencl.ok("clEnqueueNDRangeKernel", queue, kernel, 1, None, [1280], [128], 0, None, None)
+    result = (ctypes.c_int32 * 1280)()
+    opencl.ok("clEnqueueReadBuffer", queue, buffer, cl.CL_TRUE, 0, 4 * 1280, result, 0, None, None)
+    assert list(result) == [16 - i % 128 // 8 for i in range(1280)]
+    for release, handle in (
+        ("clReleaseMemObject", buffer),
+        ("clReleaseCommandQueue", queue),
+        ("clReleaseKernel", kernel),
+        ("clReleaseProgram", program),
+        ("clReleaseContext", context),
+    ):
+        opencl.ok(release, handle)
+
+
+FUNCTIONS = """
+kernel void k(global int *out) {
+    local int shared[128];
+    RESULT named_barrier = named_barrier_init(get_num_sub_groups());
+    int l = get_local_id(0);
+    shared[l] = l;
+    work_group_named_barrier(named_barrier, CLK_LOCAL_MEM_FENCE);
+    out[get_global_id(0)] = shared[127 - l];
+}
+"""
+
+
+@pytest.mark.parametrize("options", ["", "-cl-std=CL2.0", "-cl-std=CL3.0", "-cl-std=CLC++2021"])
+def test_functions_of_named_barriers(opencl, options):
+    device, context = opencl.device(), opencl.context()
+    source = FUNCTIONS.replace("RESULT", "local struct __namedBarrier *")
+    kernel = opencl.kernel(context, source, options=options)
+    buffer = opencl.make("clCreateBuffer", context, 0, 4 * 512, None)
+    queue = opencl.make("clCreateCommandQueueWithProperties", context, device, None)
+    opencl.ok("clSetKernelArg", kernel, 0, 8, ctypes.c_uint64(buffer))
+    opencl.ok("clEnqueueNDRangeKernel", queue, kernel, 1, None, [512], [128], 0, None, None)
+    result = (ctypes.c_int32 * 512)()
+    opencl.ok("clEnqueueReadBuffer", queue, buffer, cl.CL_TRUE, 0, 4 * 512, result, 0, None, None)
+    assert list(result) == [127 - i % 128 for i in range(512)]
+    for release, handle in (
+        ("clReleaseMemObject", buffer),
+        ("clReleaseCommandQueue", queue),
+        ("clReleaseKernel", kernel),
+        ("clReleaseContext", context),
+    ):
+        opencl.ok(release, handle)
+
+
+def test_a_declaration_of_another_type(opencl):
+    context = opencl.context()
+    source = "long named_barrier_init(long); " + FUNCTIONS.replace("RESULT", "long")
+    source = source.replace("work_group_named_barrier(named_barrier, CLK_LOCAL_MEM_FENCE)", "")
+    program = opencl.program(context, source)
+    status = opencl.fails("clBuildProgram", program, 0, None, b"-cl-std=CL3.0", None, None)
+    assert status == cl.CL_BUILD_PROGRAM_FAILURE
+    assert "named_barrier_init" in opencl.build_log(program)
+    opencl.ok("clReleaseProgram", program)
+    opencl.ok("clReleaseContext", context)
 
 
 def test_a_module_with_blocks_shuffles_and_required_sub_groups(opencl):

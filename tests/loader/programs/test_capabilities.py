@@ -12,6 +12,7 @@ from cl_driver.device.cpu import host_cpu
 from cl_driver.spirv.enums import Capability
 from cl_driver.spirv.tables import enumerant
 from cl_driver.spirv.types import MAX_PARAMETERS
+from conformance import features
 from tests.loader.opencl import SUB_GROUP_SIZE
 from tests.pure.spirv.assembler import PREAMBLE, TYPES, assemble
 
@@ -253,66 +254,11 @@ RUNS = {
         [1, 1, 1, 1, 2, 2, 2, 2],
     ),
 }
-# Rows that are about something else than what a kernel computes, and where they are tested.
-ELSEWHERE = {
-    "kernels": "every kernel",
-    "il_program": "test_il.py",
-    "spirv_no_integer_wrap_decoration": "test_il.py",
-    "spirv_linkonce_odr": "test_il.py",
-    "spirv_memory_access_aliasing": "test_il_of_other_compilers.py",
-    "spirv_fp_fast_math_mode": "test_il_of_other_compilers.py",
-    "extended_versioning": "errors/test_device.py",
-    "create_command_queue": "errors/test_device.py",
-    "suggested_local_work_size": "errors/test_kernel.py",
-    "device_attribute_query": "test_attributes_of_the_device below",
-    "spirv_queries": "errors/test_device.py",
-    "device_uuid": "errors/test_device.py",
-    "unified_shared_memory": "core/test_usm.py",
-    "command_buffer": "command_buffers/test_recording.py",
-    "semaphore": "core/test_semaphores.py",
-    "external_memory": "core/test_external_memory.py",
-    "buffer_device_address": "core/test_buffer_addresses.py",
-    "images": "images/test_kernels.py",
-    "read_write_images": "images/test_kernels.py",
-    "3d_image_writes": "images/test_kernels.py",
-    "pipes": "launches/test_pipes.py",
-    "device_enqueue": "launches/test_device_enqueue.py",
-    "depth_images": "images/test_kernels.py",
-    "mipmap_images": "images/test_kernels.py",
-    "srgb_image_writes": "images/test_kernels.py",
-    "image2d_from_buffer": "images/test_creation.py",
-    "float_controls": "runtime/codegen/ops/test_extensions.py",
-    "float_controls2": "runtime/codegen/ops/test_extensions.py",
-    "non_semantic_info": "runtime/codegen/ops/test_extensions.py",
-    "optnone": "runtime/codegen/ops/test_extensions.py",
-    "uniform_decoration": "runtime/codegen/ops/test_extensions.py",
-    "long_composites": "test_long_constants.py",
-    "function_pointers": "runtime/program/test_function_pointers.py",
-    "variable_length_arrays": "runtime/program/test_variable_arrays.py",
-    "arbitrary_precision_integers": "runtime/program/test_integers.py",
-    "untyped_pointers": "runtime/program/test_untyped_pointers.py",
-    "bfloat16": "runtime/program/test_bfloat16.py",
-    "float8": "runtime/program/test_float8.py",
-    "int4": "runtime/program/test_int4.py",
-    "inline_assembly": "runtime/program/test_inline_assembly.py",
-    "long_vectors": "runtime/program/test_vectors.py",
-    "vectors_of_any_size": "runtime/program/test_vectors.py",
-    "masked_gather_scatter": "runtime/program/test_masked_gather_scatter.py",
-    "fp_max_error": "runtime/program/test_max_errors.py",
-    "unstructured_loop_controls": "test_spirv_hints.py",
-    "cache_controls": "test_spirv_hints.py",
-    "global_variable_host_access": "test_spirv_hints.py",
-    "global_variable_access": "test_program_symbols.py",
-    "devicelib_assert": "test_assertions.py",
-    "debug_module": "test_spirv_hints.py",
-    "kernel_attributes": "test_spirv_hints.py",
-    "relaxed_printf": "c/programs.c",
-}
 CLAIMED = [row.name for row in capabilities.present(host_cpu())]
 
 
 def test_every_claim_is_tested():
-    assert not [name for name in CLAIMED if name not in RUNS and name not in ELSEWHERE]
+    assert not [name for name in CLAIMED if name not in RUNS and name not in features.TABLE["tests"]]
 
 
 @pytest.mark.parametrize("newest", [False, True])

@@ -15,7 +15,7 @@ _PARAMETERS = """global uint *p, local uint *l, global int *z, global char *c, g
     write_only image2d_t v, write_only image3d_t o, read_only image2d_depth_t d, write_only image2d_depth_t w,
     read_only image2d_array_depth_t da"""
 
-# The sub-groups of OpenCL C 3.0's feature: older programs know them as the extension cl_khr_subgroups.
+# The sub-groups of OpenCL C 3.0's feature, and of an extension for older versions.
 _SUB_GROUPS = """p[0] = get_sub_group_size() + get_max_sub_group_size() + get_num_sub_groups()
     + get_sub_group_id() + get_sub_group_local_id();
     sub_group_barrier(CLK_LOCAL_MEM_FENCE);
@@ -29,6 +29,9 @@ _SUB_GROUPS = """p[0] = get_sub_group_size() + get_max_sub_group_size() + get_nu
 # {name: what a kernel does with the functions}.
 FUNCTIONS = {
     "__opencl_c_subgroups": _SUB_GROUPS,
+    "cl_khr_subgroups": _SUB_GROUPS,
+    "cl_khr_subgroup_named_barrier": """local struct __namedBarrier *two = named_barrier_init(2);
+        work_group_named_barrier(two, CLK_LOCAL_MEM_FENCE); p[0] = 1;""",
     "cl_khr_subgroup_extended_types": """c[0] = sub_group_reduce_add(c[1]);
         t[0] = sub_group_scan_inclusive_max(t[1]); z[0] = sub_group_broadcast((char4)(c[0]), 1u).x;""",
     "cl_khr_subgroup_non_uniform_vote": """z[0] = sub_group_elect() + sub_group_non_uniform_all(z[1])
@@ -53,6 +56,9 @@ FUNCTIONS = {
         z[3] = dot_acc_sat_4x8packed_su_int(p[0], p[1], 4);""",
     "cl_khr_kernel_clock": """q[0] = clock_read_device() + clock_read_work_group() + clock_read_sub_group();
         p[0] = clock_read_hilo_device().x;""",
+    "cl_khr_extended_async_copies": """event_t e = async_work_group_copy_2D2D(l, 0, p, 0, 4, 8, 2, 8, 8, 0);
+        e = async_work_group_copy_3D3D(z, 0, l, 0, 4, 4, 2, 2, 4, 8, 4, 8, e); wait_group_events(1, &e);""",
+    "cl_khr_async_work_group_copy_fence": "async_work_group_copy_fence(CLK_LOCAL_MEM_FENCE);",
     "cl_khr_expect_assume": "p[0] = __builtin_expect(p[1], 3); __builtin_assume(p[2] == 1);",
     "cl_intel_bfloat16_conversions": "t[0] = intel_convert_bfloat16_as_ushort(f[0]);",
     "cl_intel_split_work_group_barrier": """intel_work_group_barrier_arrive(CLK_LOCAL_MEM_FENCE);
@@ -92,6 +98,11 @@ FUNCTIONS = {
         write_imageui(o, (int4)(0), (uint4)(0));""",
     "cl_khr_depth_images": """f[0] = read_imagef(d, s, (float2)(0.5f)) + read_imagef(d, s, (int2)(0))
         + read_imagef(da, s, (float4)(0)); write_imagef(w, (int2)(0), 0.5f); z[1] = get_image_width(d);""",
+    "cl_ext_image_unorm_int_2_101010": """z[0] = CLK_UNORM_INT_2_101010_EXT == 0x10E5
+        && get_image_channel_data_type(i) == CLK_UNORM_INT_2_101010_EXT;""",
+    "cl_ext_image_unsigned_10x6_12x4_14x2": """z[0] = CLK_UNORM_INT10X6_EXT == CLK_UNORM_10X6_EXT
+        && CLK_UNORM_INT12X4_EXT == CLK_UNORM_12X4_EXT && CLK_UNORM_INT14X2_EXT == CLK_UNORM_14X2_EXT;
+        z[1] = CLK_UNSIGNED_INT10X6_EXT + CLK_UNSIGNED_INT12X4_EXT + CLK_UNSIGNED_INT14X2_EXT;""",
     "cl_khr_mipmap_image": """f[0] = read_imagef(i, s, (float2)(0.5f), 2.0f).x
         + read_imagef(d, s, (float2)(0), 2.0f);
         p[0] = read_imageui(i, s, (float2)(0.5f), (float2)(1), (float2)(2)).x;
@@ -106,16 +117,18 @@ FUNCTIONS = {
 
 # Nothing in OpenCL C belongs to them but a macro.
 WITHOUT_FUNCTIONS = {
-    "cl_ext_buffer_device_address", "cl_ext_cxx_for_opencl", "cl_intel_device_attribute_query",
-    "cl_intel_devicelib_assert", "cl_intel_global_variable_access",
+    "cl_ext_buffer_device_address", "cl_ext_cxx_for_opencl", "cl_ext_image_from_buffer",
+    "cl_ext_image_requirements_info", "cl_ext_immutable_memory_objects",
+    "cl_intel_device_attribute_query", "cl_intel_devicelib_assert", "cl_intel_global_variable_access",
     "cl_intel_spirv_subgroups", "cl_intel_unified_shared_memory", "cl_khr_byte_addressable_store",
-    "cl_khr_command_buffer", "cl_khr_command_buffer_multi_device", "cl_khr_command_buffer_mutable_dispatch",
-    "cl_khr_create_command_queue", "cl_khr_device_uuid", "cl_khr_extended_versioning",
-    "cl_khr_external_memory", "cl_khr_external_memory_opaque_fd", "cl_khr_external_semaphore",
-    "cl_khr_external_semaphore_opaque_fd", "cl_khr_il_program",
-    "cl_khr_image2d_from_buffer", "cl_khr_semaphore", "cl_khr_spirv_linkonce_odr",
-    "cl_khr_spirv_no_integer_wrap_decoration",
+    "cl_khr_command_buffer", "cl_khr_command_buffer_multi_device",
+    "cl_khr_command_buffer_mutable_dispatch", "cl_khr_create_command_queue", "cl_khr_device_uuid",
+    "cl_khr_extended_versioning", "cl_khr_external_memory", "cl_khr_external_memory_opaque_fd",
+    "cl_khr_external_semaphore", "cl_khr_external_semaphore_opaque_fd", "cl_khr_il_program",
+    "cl_khr_image2d_from_buffer", "cl_khr_initialize_memory", "cl_khr_priority_hints",
+    "cl_khr_semaphore", "cl_khr_spirv_linkonce_odr", "cl_khr_spirv_no_integer_wrap_decoration",
     "cl_khr_spirv_queries", "cl_khr_srgb_image_writes", "cl_khr_suggested_local_work_size",
+    "cl_khr_terminate_context", "cl_khr_throttle_hints", "cl_khr_unified_svm",
 }  # fmt: skip
 
 # Atomic objects are of OpenCL C 2.0.
@@ -144,7 +157,7 @@ def test_every_extension_is_here():
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_sub_groups_with_the_pragma_of_their_extension(version):
-    """Independent progress is not promised, hence the name is not reported; programs say it all the same."""
+    """Programs for older versions ask for the extension."""
     pragma = "#pragma OPENCL EXTENSION cl_khr_subgroups : enable\n"
     result = compiled(_SUB_GROUPS, version, pragma)
     assert result.spirv is not None and "error" not in result.log, result.log

@@ -34,6 +34,7 @@ PASSES |= {
     "FunctionPointerCallINTEL",
     "ConstantFunctionPointerINTEL",
     "ConstantPipeStorage",
+    "NamedBarrierInitialize",
     *(op.name for op in variable_arrays.OPS),
     *(op.name for op in pipes.RULES),
     *(op.name for op in device_enqueue.RULES),
@@ -46,6 +47,9 @@ ELSEWHERE = {
     **dict.fromkeys((op.name for op in device_enqueue.RULES), "tests/loader/launches/test_device_enqueue.py"),
     "TypeQueue": "tests/loader/launches/test_device_enqueue.py",
     "TypeDeviceEvent": "tests/loader/launches/test_device_enqueue.py",
+    "NamedBarrierInitialize": "tests/runtime/codegen/kernel/test_named_barriers.py",
+    "MemoryNamedBarrier": "tests/runtime/codegen/kernel/test_named_barriers.py",
+    "TypeNamedBarrier": "tests/runtime/codegen/kernel/test_named_barriers.py",
     "TypePipe": "tests/runtime/program/test_pipes.py",
     "TypeReserveId": "tests/runtime/program/test_pipes.py",
     "ConstantPipeStorage": "tests/runtime/program/test_pipes.py",
@@ -144,7 +148,12 @@ def test_every_instruction_is_lowered():
 
 
 def test_every_instruction_is_interpreted():
-    handled = READ | RUN | PASSES | {"ControlBarrier", "Load", "Store", "FunctionCall", "Line", "NoLine"}
+    handled = (
+        READ
+        | RUN
+        | PASSES
+        | {"ControlBarrier", "MemoryNamedBarrier", "Load", "Store", "FunctionCall", "Line", "NoLine"}
+    )
     assert not [
         op.name
         for op in reachable()

@@ -34,6 +34,7 @@ def make_arg(**changes) -> ArgInfo:
         "type_qualifier": 0,
         "image_type": 0,
         "depth": False,
+        "written": False,
     }
     return ArgInfo(**(values | changes))
 
@@ -54,6 +55,8 @@ def make_kernel(**changes) -> KernelInfo:
         "max_group_size": 4096,
         "width": 1,
         "uses_printf": False,
+        "zeroes_local": False,
+        "terminable": False,
         "uniform_groups": True,
         "is_wide": False,
         "has_narrow": True,

@@ -111,10 +111,15 @@ def test_elements_are_those_of_most_comparisons():
     assert "<8 x i32>" in lines(loop(f"{other}  %more = and <8 x i1> %live, %f"))[0]
 
 
-def test_long_functions_have_no_registers_for_two():
+def test_loops_of_long_functions_have_no_registers_for_two():
     many = "".join(f"  %z{i} = add i32 %n, {i}\n" for i in range(600))
     assert wide_masks.widen(loop(f"{many}  %more = and <8 x i1> %live, %c", t="double"), 256) is None
     assert "<8 x i32>" in lines(loop(f"{many}  %more = and <8 x i1> %live, %c"))[0]
+    passed_on = "  %m = and <8 x i1> %outer, %outer\n  br label %next\n\nnext:\n"
+    use = "  %z = select <8 x i1> %m, <8 x double> %d, <8 x double> zeroinitializer\n  br label %end\n"
+    n = "  %n = load i32, ptr %p, align 4\n  %d = load <8 x double>, ptr %p, align 64\n"
+    made = lines(HEAD + n + many + passed_on + use + TAIL)
+    assert "%wide.mask.m = and <8 x i64>" in "\n".join(made), "no loop carries it"
 
 
 def test_masks_that_other_blocks_use():

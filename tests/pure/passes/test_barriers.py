@@ -350,6 +350,62 @@ def test_a_plan_says_which_slot_holds_who_has_returned():
     assert early.returned in early.slots and early.returned.type.kind.value == "bool"
 
 
+ROUNDS = """
+void by_pointer(int *p) { if (p) *p = 1; }
+kernel void k(global int *out, volatile local int *left, int n) {
+    int l = get_local_id(0), done = 0;
+    if (l == 0) left[0] = n;
+    for (;;) {
+        barrier(CLK_LOCAL_MEM_FENCE);
+        done += l;
+        out[l] = done;
+        OTHER if (left[0] < 1) { if (l == 1) out[9] = 7; return; }
+        done += left[0];
+        barrier(CLK_LOCAL_MEM_FENCE);
+        if (l == 0) left[0] -= 2;
+    }
+}
+"""
+
+
+@BOTH
+def test_what_nobody_writes_between_barriers_is_the_groups_though_it_is_volatile(level, widths):
+    module = compile_cl(ROUNDS.replace("OTHER", ""), level)
+    if level == "-O2":  # at -O0 the pointer is in a volatile variable
+        for width in (1, 8):
+            assert make_plan(module, "k", width=width).returned is None
+    for n in (0, 3):
+        out, *_ = compare(module, "k", [zeros(10), Local(64), n], (8,), (8,), widths)
+        rounds, lefts = (n + 1) // 2 + 1, sum(range(n, 0, -2))
+        assert out.tolist() == [item * rounds + lefts for item in range(8)] + [0, 7]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        "left[1] = l;",
+        "if (l == 3) left[1] = done; else",
+        "if (n > 9) left[2 + l] = n;",
+        "atomic_add(&left[1], l);",
+        "left[l + 1] = left[l + 1] + 1;",
+        "by_pointer(n > 5 ? (int *)out + 9 : (int *)left + 5);",
+        "vstore2((int2)l, l, (local int *)left + 4);",
+        "sincos((float)l, (local float *)left + 5);",
+    ],
+)
+def test_what_may_be_written_between_the_same_barriers_is_not(other):
+    """However unlikely it is that somebody reads the place that is written."""
+    assert make_plan(compile_cl(ROUNDS.replace("OTHER", other)), "k").returned is not None
+
+
+def test_what_is_written_elsewhere_does_not_matter():
+    """Memory of all groups and of one work-item is not the group's."""
+    other = "vstore2((int2)l, l, out + 12); int t[4]; t[l & 3] = n; out[11] = t[n & 3];"
+    assert make_plan(compile_cl(ROUNDS.replace("OTHER", other)), "k").returned is None
+    of_all = ROUNDS.replace("volatile local", "volatile global").replace("OTHER", "")
+    assert make_plan(compile_cl(of_all), "k").returned is not None
+
+
 def test_lanes_along_the_linear_local_id():
     n = 8
     rng = np.random.default_rng(4)

@@ -97,7 +97,8 @@ class SmallKernel(MoreKernel):
         result = ["x + 31u * y + 17u * z + u + 7u * w"]
         for name, (declaration, part) in _DECLARED.items():
             if name in words:
-                self.say(declaration)
+                is_volatile = name == "total" and len(statements) % 2
+                self.say(f"volatile {declaration}" if is_volatile else declaration)
                 result.append(part)
         typed = [entry for entry in self.typed if entry[0] in words | {"t0"}]
         for k, (name, base, count) in enumerate(typed):

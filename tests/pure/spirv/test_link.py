@@ -179,3 +179,62 @@ def test_assertions_have_a_body(text):
 def test_assertions_of_other_types_have_none():
     with pytest.raises(LinkError, match="__devicelib_assert_fail"):
         linked(assemble(ASSERTING.replace("%TEXT", "%i32")), provided=lambda name: False)
+
+
+COPYING = (
+    PREAMBLE
+    + """
+OpEntryPoint Kernel %k "k"
+OpDecorate %f LinkageAttributes "%NAME" Import
+"""
+    + TYPES
+    + """
+%event = OpTypeEvent
+%li8 = OpTypePointer Workgroup %i8
+%ggi8 = OpTypePointer CrossWorkgroup %i8
+%fn_copy = OpTypeFunction %event %li8 %SIZE %FROM %i64 %i64 %i64 %i64 %i64 %i64 %event
+%f = OpFunction %event None %fn_copy
+%f0 = OpFunctionParameter %li8
+%f1 = OpFunctionParameter %SIZE
+%f2 = OpFunctionParameter %FROM
+%f3 = OpFunctionParameter %i64
+%f4 = OpFunctionParameter %i64
+%f5 = OpFunctionParameter %i64
+%f6 = OpFunctionParameter %i64
+%f7 = OpFunctionParameter %i64
+%f8 = OpFunctionParameter %i64
+%f9 = OpFunctionParameter %event
+OpFunctionEnd
+%k = OpFunction %void None %fn_gi32
+%p = OpFunctionParameter %gi32
+%l = OpLabel
+OpReturn
+OpFunctionEnd
+"""
+)
+
+
+def copying(name="_Z26async_work_group_copy_2D2DPU3AS3vmPU3AS1Kvmmmmmm9ocl_event", size="i64", from_="ggi8"):
+    text = COPYING.replace("%NAME", name).replace("%SIZE", f"%{size}").replace("%FROM", f"%{from_}")
+    return linked(assemble(text), provided=lambda name: False)
+
+
+@pytest.mark.parametrize("name", ["_Z26async_work_group_copy_2D2DPU3AS3vm", "async_work_group_copy_2D2D"])
+def test_copies_of_lines_get_a_body(name):
+    function = next(f for f in copying(name).functions if f.linkage is None and len(f.type.members) == 10)
+    assert any(i.op is Op.GroupAsyncCopy for block in function.blocks for i in block.instructions)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"size": "i32"},
+        {"from_": "li8"},
+        {"name": "_Z26async_work_group_copy_3D3DPU3AS3vmPU3AS1Kvmmmmmm9ocl_event"},
+        {"name": "_Z27async_work_group_copy_fencej"},
+        {"name": "async_work_group_copy_2D"},
+    ],
+)
+def test_copies_of_other_types_have_none(wrong):
+    with pytest.raises(LinkError, match="async_work_group_copy"):
+        copying(**wrong)

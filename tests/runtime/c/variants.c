@@ -23,6 +23,7 @@ static void code(const struct cld_launch *launch, const uint8_t *args, struct cl
 int32_t __wrap_cld_door_call(const char *op, const struct cld_msg *request, struct cld_msg *reply);
 struct cld_code *__wrap_cld_code_load(const void *object, size_t size, char *error, size_t error_size);
 void *__wrap_cld_code_symbol(const struct cld_code *loaded_code, const char *name);
+void __wrap_cld_code_set_terminated(struct cld_code *loaded_code, const _Atomic uint32_t *word);
 void __wrap_cld_code_unload(struct cld_code *loaded_code);
 
 int32_t __wrap_cld_door_call(const char *op, const struct cld_msg *request, struct cld_msg *reply) {
@@ -64,6 +65,10 @@ void *__wrap_cld_code_symbol(const struct cld_code *loaded_code, const char *nam
     CHECK(loaded_code && !strcmp(name, "code"));
     memcpy(&address, &function, sizeof address);
     return address;
+}
+
+void __wrap_cld_code_set_terminated(struct cld_code *loaded_code, const _Atomic uint32_t *word) {
+    CHECK(loaded_code && word == &((const struct cld_context *)context)->terminated);
 }
 
 void __wrap_cld_code_unload(struct cld_code *loaded_code) {

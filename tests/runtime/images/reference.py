@@ -24,6 +24,12 @@ TYPES = dict(
         strict=True,
     )
 )
+TYPES |= {
+    "UNORM_INT10X6": 0x10E1, "UNORM_INT_2_101010": 0x10E5, "UNSIGNED_INT10X6": 0x10E6,
+    "UNSIGNED_INT12X4": 0x10E7, "UNSIGNED_INT14X2": 0x10E8, "UNORM_INT12X4": 0x10E9, "UNORM_INT14X2": 0x10EA,
+}  # fmt: skip
+# The lowest bits of 16 that are not used.
+UNUSED = {f"{kind}_INT{16 - rest}X{rest}": rest for kind in ("UNORM", "UNSIGNED") for rest in (6, 4, 2)}
 # Where the channels of an order, as they lie in memory, are in a colour.
 PLACES = {
     "R": "r", "A": "a", "RG": "rg", "RA": "ra", "RGB": "rgb", "RGBA": "rgba", "BGRA": "bgra", "ARGB": "argb",
@@ -36,12 +42,14 @@ PACKED = {
     "UNORM_SHORT_555": (np.uint16, (5, 5, 5)),
     "UNORM_INT_101010": (np.uint32, (10, 10, 10)),
     "UNORM_INT_101010_2": (np.uint32, (10, 10, 10, 2)),
+    "UNORM_INT_2_101010": (np.uint32, (2, 10, 10, 10)),
 }
 NUMBERS = {
     "SNORM_INT8": np.int8, "SNORM_INT16": np.int16, "UNORM_INT8": np.uint8, "UNORM_INT16": np.uint16,
     "SIGNED_INT8": np.int8, "SIGNED_INT16": np.int16, "SIGNED_INT32": np.int32, "UNSIGNED_INT8": np.uint8,
     "UNSIGNED_INT16": np.uint16, "UNSIGNED_INT32": np.uint32, "HALF_FLOAT": np.float16, "FLOAT": np.float32,
 }  # fmt: skip
+NUMBERS |= dict.fromkeys(UNUSED, np.uint16)
 _INTEGERS = (
     "SIGNED_INT8",
     "SIGNED_INT16",
@@ -49,8 +57,10 @@ _INTEGERS = (
     "UNSIGNED_INT8",
     "UNSIGNED_INT16",
     "UNSIGNED_INT32",
+    *(type_ for type_ in UNUSED if type_[:8] == "UNSIGNED"),
 )
 _EIGHT = ("UNORM_INT8", "SNORM_INT8", "SIGNED_INT8", "UNSIGNED_INT8")
+_UPPER = tuple(type_ for type_ in UNUSED if type_[:5] == "UNORM")
 _NORMALIZED = ("UNORM_INT8", "UNORM_INT16", "SNORM_INT8", "SNORM_INT16")
 _SUPPORTED = {
     ("R", "RG", "RGBA", "A", "RA", "BGRA", "ARGB", "ABGR"): (*_NORMALIZED, *_INTEGERS, "HALF_FLOAT", "FLOAT"),
@@ -58,6 +68,8 @@ _SUPPORTED = {
     ("RGBx",): _EIGHT,
     ("RGB", "RGBx"): ("UNORM_SHORT_565", "UNORM_SHORT_555", "UNORM_INT_101010"),
     ("RGBA",): ("UNORM_INT_101010_2",),
+    ("ABGR",): ("UNORM_INT_2_101010",),
+    ("R", "RG", "RGBA"): tuple(UNUSED),
     ("sRGBA", "sBGRA", "sRGBx"): ("UNORM_INT8",),
     ("DEPTH",): ("UNORM_INT16", "FLOAT"),
 }
@@ -145,8 +157,10 @@ def decode(order: str, type_: str, data: np.ndarray) -> np.ndarray:
         numbers = data.view(NUMBERS[type_])
         numbers = numbers.reshape(*numbers.shape[:-1], -1, len(PLACES[order]))
         channels = numbers.astype(np.int64 if is_integer(type_) else np.float64)
-        if type_ in _NORMALIZED:
-            channels = np.maximum(channels / np.iinfo(NUMBERS[type_]).max, -1)
+        if type_ in UNUSED:
+            channels = numbers.astype(np.int64) >> UNUSED[type_]
+        if type_ in (*_NORMALIZED, *_UPPER):
+            channels = np.maximum(channels / _most(type_), -1)
     colours = np.zeros((*channels.shape[:-1], 4), channels.dtype)
     colours[..., 3] = 1
     for k, place in enumerate(PLACES[order]):
@@ -162,6 +176,11 @@ def decode(order: str, type_: str, data: np.ndarray) -> np.ndarray:
         r = colours[..., :3]
         colours[..., :3] = np.where(r <= 0.04045, r / 12.92, ((r + 0.055) / 1.055) ** 2.4)
     return colours
+
+
+def _most(type_: str) -> int:
+    """The largest number of a channel."""
+    return int(np.iinfo(NUMBERS[type_]).max) >> UNUSED.get(type_, 0)
 
 
 def encode(order: str, type_: str, colours: np.ndarray) -> np.ndarray:
@@ -180,11 +199,13 @@ def encode(order: str, type_: str, colours: np.ndarray) -> np.ndarray:
         data = words.astype(number)[..., None]
     else:
         number = NUMBERS[type_]
-        if type_ in _NORMALIZED:
-            high = np.iinfo(number).max
+        if type_ in (*_NORMALIZED, *_UPPER):
+            high = _most(type_)
             channels = np.rint(np.clip(channels, -1 if type_[0] == "S" else 0, 1).astype(np.float32) * high)
         if np.issubdtype(number, np.integer):
-            channels = np.clip(channels, np.iinfo(number).min, np.iinfo(number).max)
+            channels = np.clip(channels, np.iinfo(number).min, _most(type_))
+        if type_ in UNUSED:
+            channels = channels.astype(np.int64) << UNUSED[type_]
         data = channels.astype(number)
     data = np.ascontiguousarray(data).view(np.uint8)
     return decode(order, type_, data)[..., 0, :]

@@ -9,7 +9,7 @@ import pytest
 from cl_driver.codegen.llvm.options import CodegenOptions
 from cl_driver.device.target import host_target
 from cl_driver.interp.run import run as interpret
-from tests.pure.passes.test_argument_values import SOURCE, scalars
+from tests.pure.passes.arguments.test_argument_values import SOURCE, scalars
 from tests.runtime.kernel_harness import Program, compile_c
 
 # This CPU, or a lesser one for a whole run.

@@ -7,6 +7,7 @@ import struct
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 from cl_driver.passes.program import variable_arrays
@@ -18,7 +19,7 @@ from cl_driver.spirv.validation import validate
 from tests.conftest import ROOT
 from tests.runtime.emulation import IS_EMULATED
 from tests.runtime.kernel_harness import Program
-from tests.runtime.spirv_kernels import X, Y, module, same
+from tests.runtime.spirv_kernels import GROUP, ITEMS, X, Y, buffer, module, same
 
 CAPABILITY = 'OpCapability VariableLengthArrayINTEL\nOpExtension "SPV_INTEL_variable_length_array"'
 TYPES = """
@@ -333,3 +334,27 @@ OpRestoreMemoryINTEL %saved
     want = wrapped(summed((x & 7) + 1, y) for x, y in zip(X.tolist(), Y.tolist(), strict=True))
     types = TYPES + "%up = OpTypeUntypedPointerKHR Function\n"
     same(body, want, capabilities=capability, types=types)
+
+
+@pytest.mark.parametrize("length", ["%n", "%three"])
+@pytest.mark.parametrize("width", [1, 4])
+def test_zeros(length, width):
+    """Where a context wants private memory to be zeros: each work-item writes where the next one reads."""
+    body = (
+        LENGTH
+        + f"""
+%array = OpVariableLengthArrayINTEL %pi {length}
+%r = OpLoad %i32 %array
+OpStore %array %seven
+%last = OpInBoundsPtrAccessChain %pi %array %low
+OpStore %last %seven
+"""
+    )
+    if length == "%three":
+        body = body.replace("%array %low", "%array %one")
+    got = buffer(ITEMS, np.int32)
+    program = Program(module(body, "i32", "i32", **PARTS), width=width, zero_private=True)
+    for _ in range(2):
+        got[:] = 5
+        program.run("main", ITEMS, GROUP, X, Y, got)
+        assert not got.any()

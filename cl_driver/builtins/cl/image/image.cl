@@ -15,6 +15,9 @@
 #define SIGNED_BYTE(k) (int)(char)BYTE(k)
 #define SIGNED_SHORT(k) (int)(short)SHORT(k)
 #define HALF(k) (float)as_half((ushort)SHORT(k))
+#define UPPER_10(k) (SHORT(k) >> 6)
+#define UPPER_12(k) (SHORT(k) >> 4)
+#define UPPER_14(k) (SHORT(k) >> 2)
 #define FOUR(f) f(0), f(1), f(2), f(3)
 
 HELPER float4 number(int4 channels) {
@@ -46,6 +49,14 @@ PART float4 __cld_image_numbers_f32(uint4 w, uint type) {
         return number((int4)(w.x >> 20 & 1023, w.x >> 10 & 1023, w.x & 1023, 0));
     case UNORM_101010_2:
         return number((int4)(w.x >> 22, w.x >> 12 & 1023, w.x >> 2 & 1023, w.x & 3));
+    case UNORM_2_101010:
+        return number((int4)(w.x >> 30, w.x >> 20 & 1023, w.x >> 10 & 1023, w.x & 1023));
+    case UNORM_10X6:
+        return number((int4)(FOUR(UPPER_10)));
+    case UNORM_12X4:
+        return number((int4)(FOUR(UPPER_12)));
+    case UNORM_14X2:
+        return number((int4)(FOUR(UPPER_14)));
     case HALF_FLOAT:
         return (float4)(FOUR(HALF));
     case FLOAT:
@@ -73,9 +84,16 @@ PART float4 __cld_image_scaled_f32(float4 channels, uint type) {
     case UNORM_555:
         return channels * (1 / 31.0f);
     case UNORM_101010:
+    case UNORM_10X6:
         return channels * (1 / 1023.0f);
+    case UNORM_12X4:
+        return channels * (1 / 4095.0f);
+    case UNORM_14X2:
+        return channels * (1 / 16383.0f);
     case UNORM_101010_2:
         return channels * (float4)(1 / 1023.0f, 1 / 1023.0f, 1 / 1023.0f, 1 / 3.0f);
+    case UNORM_2_101010:
+        return channels * (float4)(1 / 3.0f, 1 / 1023.0f, 1 / 1023.0f, 1 / 1023.0f);
     default:
         return channels;
     }
@@ -91,6 +109,12 @@ PART uint4 __cld_image_channels_i32(uint4 w, uint type) {
         return (uint4)(FOUR(BYTE));
     case UNSIGNED_16:
         return (uint4)(FOUR(SHORT));
+    case UNSIGNED_10X6:
+        return (uint4)(FOUR(UPPER_10));
+    case UNSIGNED_12X4:
+        return (uint4)(FOUR(UPPER_12));
+    case UNSIGNED_14X2:
+        return (uint4)(FOUR(UPPER_14));
     case SIGNED_32:
     case UNSIGNED_32:
         return w;
@@ -233,6 +257,15 @@ PART uint4 __cld_image_bytes_f32(float4 c, uint type) {
     case UNORM_101010_2:
         n = quantized(c, 0.0f, (float4)(1023, 1023, 1023, 3));
         return (uint4)((uint)n.x << 22 | n.y << 12 | n.z << 2 | n.w, 0, 0, 0);
+    case UNORM_2_101010:
+        n = quantized(c, 0.0f, (float4)(3, 1023, 1023, 1023));
+        return (uint4)((uint)n.x << 30 | n.y << 20 | n.z << 10 | n.w, 0, 0, 0);
+    case UNORM_10X6:
+        return shorts_of(quantized(c, 0.0f, 1023.0f) << 6);
+    case UNORM_12X4:
+        return shorts_of(quantized(c, 0.0f, 4095.0f) << 4);
+    case UNORM_14X2:
+        return shorts_of(quantized(c, 0.0f, 16383.0f) << 2);
     case HALF_FLOAT:
         return shorts_of((int4)(half_bits(c.x), half_bits(c.y), half_bits(c.z), half_bits(c.w)));
     default:
@@ -259,6 +292,12 @@ PART uint4 __cld_image_bytes_i32(uint4 c, uint type) {
         return (uint4)(bytes_of(at_most(c, 255)), 0, 0, 0);
     case UNSIGNED_16:
         return shorts_of(at_most(c, 65535));
+    case UNSIGNED_10X6:
+        return shorts_of(at_most(c, 1023) << 6);
+    case UNSIGNED_12X4:
+        return shorts_of(at_most(c, 4095) << 4);
+    case UNSIGNED_14X2:
+        return shorts_of(at_most(c, 16383) << 2);
     default:
         return c;
     }

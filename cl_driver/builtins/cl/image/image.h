@@ -59,7 +59,14 @@ enum {
     HALF_FLOAT,
     FLOAT,
     UNORM_24,
-    UNORM_101010_2
+    UNORM_101010_2,
+    UNORM_10X6,
+    UNORM_2_101010 = 0x10E5,
+    UNSIGNED_10X6,
+    UNSIGNED_12X4,
+    UNSIGNED_14X2,
+    UNORM_12X4,
+    UNORM_14X2
 };
 
 /* A sampler: the bits of OpenCL C's literals, 64 for linear filtering between mipmap levels. */

@@ -3,7 +3,7 @@
 import pytest
 
 from cl_driver.passes.cost import access_costs as costs
-from cl_driver.passes.cost.cpu_models import SHUFFLE, find_model
+from cl_driver.passes.cost.cpu_models import SCALAR, SHUFFLE, find_model
 from cl_driver.records import replace
 from cl_driver.spirv.module import Kind, Type
 
@@ -128,3 +128,18 @@ def test_what_is_packed_is_not_taken_apart(type_):
         assert 0 == together[0] < together[1], model.name
         anywhere = [costs.anywhere(r, model).slots[SHUFFLE] for r in (packed, apart)]
         assert anywhere[0] > anywhere[1], model.name
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
+def test_updates(model):
+    """Scalars are changed lane by lane where they are loaded so. OpenCL vectors are rows, and less work."""
+    width = model.vector_bits // 32
+
+    def updated(type_, is_masked=False, taken=0, is_private=True):
+        return costs.updated(TYPES[type_], width, model, is_private, is_masked, taken)
+
+    plain, masked, with_operand = updated("float"), updated("float", True), updated("float", taken=1)
+    assert masked.slots[SCALAR] > plain.slots[SCALAR]
+    assert with_operand is None or with_operand.slots[SHUFFLE] > plain.slots[SHUFFLE]
+    assert updated("float4", taken=1) is None
+    assert (updated("float", is_private=False) is None) == model.has_masks

@@ -9,6 +9,7 @@ from cl_driver.device.target import Target
 from cl_driver.passes.cost.cpu_models import model_of
 from cl_driver.passes.cost.estimate import estimate
 from cl_driver.passes.cost.launch import Launch
+from cl_driver.passes.cost.operations import Operations
 
 from ..support import compile_cl, make_plan
 
@@ -54,6 +55,13 @@ def per_item(body, *arguments, **options):
 )  # fmt: skip
 def test_what_costs_more(less, more, target):
     assert per_item(less, target) < per_item(more, target)
+
+
+def test_updates_cost_less_than_loads_and_stores(monkeypatch):
+    body = "int c[16]; for (int k = 0; k < m; k++) c[(index[i] >> k) & 15] += 1; out[i] = c[3];"
+    together = per_item(body)
+    monkeypatch.setattr(Operations, "note_updates", lambda *_: None)
+    assert together < 0.8 * per_item(body)
 
 
 @pytest.mark.parametrize("target", ALL, ids=lambda target: model_of(target).name)

@@ -237,6 +237,45 @@ def test_it_says_why():
     assert "places of each lane's own" in remarks.choices["width"]
 
 
+RECORDS = (
+    "typedef struct { SHORT scale; TYPE data[16]; } Record; "
+    "kernel void k(global Record *in, global TYPE *out, global SHORT *scale, int n, TYPE mask) { "
+    "int i = get_global_id(0); scale[i] = in[i].scale; "
+    "BODY }"
+)
+
+
+def of_records(body, type_="uchar", scale="ushort", target=AVX512):
+    source = RECORDS.replace("BODY", body).replace("TYPE", type_).replace("SHORT", scale)
+    return prefers(f"#pragma OPENCL EXTENSION cl_khr_fp16 : enable\n{source}", target)
+
+
+COPY = "for (int k = 0; k < 16; k++) out[16 * i + k] = in[i].data[k];"
+
+
+@pytest.mark.parametrize("target", [AVX2, AVX512])
+@pytest.mark.parametrize(
+    "body, one",
+    [
+        (COPY, True),
+        (f"if (i < n) {{ {COPY} }}", True),
+        (COPY.replace("in[i].data[k]", "in[i].data[k] ^ mask"), True),
+        # Much of it is arithmetic, or vectors.
+        (COPY.replace("in[i].data[k]", "(in[i].data[k] * mask ^ 5) / 3 % (mask | 1)"), False),
+        ("out[i] = in[i].data[3];", False),
+        (COPY.replace("16 * i + k", "k * n + i"), False),
+    ],
+)
+def test_records_are_copied_without_lanes(body, one, target):
+    """Where lanes take turns to reach each byte of a record."""
+    assert of_records(body, target=target) == one
+
+
+def test_vectors_are_made_of_fields():
+    source = "typedef struct { float x, y; } Record; kernel void k(global Record *a, global Record *b) { "
+    assert not prefers(source + "int i = get_global_id(0); b[i].x = a[i].y; b[i].y = a[i].x; }")
+
+
 def rounds(count, chained):
     """A kernel that takes many steps on vectors of 256 bits for each value of a list: each of them needs what
     the step before gave, or one of several that are independent."""

@@ -84,7 +84,7 @@ STORE_CASES = {
     "merged": Case("out[i * n + get_global_id(1)] = in[i];", "out[i] = in[i];", options=BY_ROWS),
     "fields": Case("out[2 * i] = in[i]; out[2 * i + 1] = n;", "out[2 * i] = in[i];"),
     "pieces": Case(ARRAY + "a[k & 3] += k; out[i] = a[n & 3];", "out[i] = in[i];"),
-    "pieces, anywhere": Case(ARRAY + "a[index[i + k] & 3] += k; out[i] = a[n & 3];",
+    "pieces, anywhere": Case(ARRAY + "a[index[i + k] & 3] = k; out[i] = a[n & 3];",
                              ARRAY + "a[k & 3] += k; out[i] = a[n & 3];"),
     "in registers": Case("tile[get_local_id(0)] = in[i]; barrier(1); out[i] = tile[get_local_id(0) ^ 1];",
                          "out[i] = in[i];", options=IN_LOCKSTEP),

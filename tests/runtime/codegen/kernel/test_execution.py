@@ -97,6 +97,17 @@ kernel void print(global const float *f, local int *l) {
 }
 kernel void print3(char c, short3 s, long n, double d) { printf("%v3hd %c %ld %g\n", s, c, n, d); }
 
+kernel void print_alike(global int *out, int x) {
+  out[0] = x + 1;
+  if (x & 1) printf("%d", x);
+  if (x & 2) printf("%d", 2);
+}
+kernel void print_rows(global int *out, int x) {
+  int i = get_global_id(0);
+  out[i] = x;
+  if (i == x) printf("%d", i);
+}
+
 kernel void generic_pointers(global int *out, local int *loc) {
   int priv = 5;
   global int *g = out; int *p;
@@ -293,6 +304,19 @@ def test_printf_of_a_three_vector(program):
         -2,
         3,
     )
+
+
+@pytest.mark.parametrize("kernel, x, texts", [
+    ("print_alike", 0, 0), ("print_alike", 1, 70), ("print_alike", 2, 70), ("print_alike", 3, 140),
+    ("print_rows", 9, 0), ("print_rows", 5, 10), ("print_rows", 0, 10),
+])  # fmt: skip
+@pytest.mark.parametrize("local", [(3, 2, 1), (7, 5, 2), (1, 1, 1)])
+def test_all_work_items_print_that_do_the_same(program, kernel, x, texts, local):
+    program.printed.clear()
+    out = np.zeros(7, np.int32)
+    program.run(kernel, (7, 5, 2), local, out, np.int32(x))
+    assert len(program.printed) == texts
+    assert out.tolist() == ([x] * 7 if kernel == "print_rows" else [x + 1] + [0] * 6)
 
 
 def test_generic_pointers(program):

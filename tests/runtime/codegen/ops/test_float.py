@@ -419,3 +419,32 @@ def test_fast_math_options_reach_the_code():
     assert " fast " in Program(data, CodegenOptions(fast_relaxed_math=True)).code("k").text
     assert " contract " in Program(data, CodegenOptions(mad_enable=True)).code("k").text
     assert " contract " not in Program(data, CodegenOptions()).code("k").text, "clang writes ContractionOff"
+
+
+@pytest.mark.parametrize(
+    "terms, kept", [("s + t", True), ("s - t", True), ("s + x[i]", False), ("x[0] * x[1] + t + x[i]", False)]
+)
+def test_chains_of_products_stay_apart(terms, kept):
+    """Where two sums of products meet, LLVM would make one chain of both."""
+    text = f"""kernel void k(global float *o, global const float *x) {{ size_t i = get_global_id(0); float s = 0, t = 0;
+        for (int k = 0; k < 6; k++) {{ s = mad(x[k], x[i + k], s); t = mad(x[k], x[i + k + 9], t); }} o[i] = {terms}; }}"""
+    code = Program(compile_c(text), CodegenOptions(fast_relaxed_math=True)).code("k").text
+    sums = [line for line in code.splitlines() if "fadd" in line or "fsub" in line]
+    assert sums
+    assert any("fast" not in line and "reassoc" not in line and "contract" in line for line in sums) == kept
+
+
+@pytest.mark.parametrize("half", ["", ".s0 + v.s1", ".s0 + dot(v, (float4)x[i])"])
+def test_chains_of_products_are_added_up(half):
+    """Of components, too."""
+    text = f"""kernel void k(global float *o, global const float *x) {{ size_t i = get_global_id(0); float4 v = 0;
+        for (int k = 0; k < 6; k++) v = mad((float4)x[k], vload4(0, x + i + k), v); o[i] = v{half or ".s0"}; }}"""
+    x, out = np.arange(64, dtype=np.float32), np.zeros(16, np.float32)
+    program = Program(compile_c(text), CodegenOptions(fast_relaxed_math=True))
+    program.run("k", 16, 8, out, x)
+    v = np.array([sum(x[k] * x[i + k : i + k + 4] for k in range(6)) for i in range(16)])
+    want = v[:, 0] + (v[:, 1] if half == ".s0 + v.s1" else v.sum(1) * x[:16] if half else 0)
+    np.testing.assert_allclose(out, want, rtol=1e-5)
+    if half:
+        sums = [line for line in program.code("k").text.splitlines() if "fadd" in line]
+        assert any("fast" not in line and "reassoc" not in line for line in sums)

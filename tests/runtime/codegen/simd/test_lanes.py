@@ -3,6 +3,11 @@
 import numpy as np
 import pytest
 
+from cl_driver.compiler.pipeline import codegen_options
+from cl_driver.compiler.source import Context
+from cl_driver.device.target import host_target
+from cl_driver.records import replace
+from tests.runtime.emulation import IS_EMULATED
 from tests.runtime.kernel_harness import Program, aligned, compile_c
 
 FIELDS = """
@@ -118,6 +123,59 @@ def test_dots(width):
     if width > 1:
         for name in ("words", "limits"):
             assert f"extractelement <{width} x i32>" not in program.code(name).text
+
+
+CHAINS = """
+#define CHAIN(NAME, T, DOT, START)                                                      \\
+    kernel void NAME(global uint *a, global uint *b, global T *out, int n) {            \\
+        size_t k = get_global_id(0);                                                    \\
+        for (int m = 0; m < n; m++) {                                                   \\
+            T s = START;                                                                \\
+            for (int j = 0; j < 6; j++) s = DOT(a[k ^ j], b[m * 8 + j], s);             \\
+            out[k * n + m] = s;                                                         \\
+        }                                                                               \\
+    }
+CHAIN(ss, int, dot_acc_sat_4x8packed_ss_int, 0)
+CHAIN(su, int, dot_acc_sat_4x8packed_su_int, -7)
+CHAIN(uu, uint, dot_acc_sat_4x8packed_uu_uint, 3u)
+CHAIN(ss_near, int, dot_acc_sat_4x8packed_ss_int, 0x7fff0000)
+CHAIN(su_near, int, dot_acc_sat_4x8packed_su_int, 0x80010000)
+CHAIN(uu_near, uint, dot_acc_sat_4x8packed_uu_uint, 0xfffd0000u)
+"""
+STARTS = {"ss": 0, "su": -7, "uu": 3, "ss_near": 0x7FFF0000, "su_near": -0x7FFF0000, "uu_near": 0xFFFD0000}
+
+
+@pytest.mark.parametrize("name", list(STARTS))
+@pytest.mark.parametrize("cpu", ["", "-avx512vnni,-avxvnni", "x86-64-v3", "x86-64-v2"])
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.skipif(IS_EMULATED, reason="other CPUs of x86")
+def test_chains_of_dots(name, cpu, width):
+    """They saturate only if they can; instructions of the CPU find the same sums."""
+    target = host_target(cpu if cpu.startswith("x86") else "")
+    options = codegen_options(Context(target, "", {}))
+    if cpu.startswith("-"):
+        options = replace(options, features=options.features - {"avx512vnni", "avxvnni"})
+    program = Program(compile_c(CHAINS), options, width=width)
+    rng, n = np.random.default_rng(9), 3
+    types = np.int8 if name[0] == "s" else np.uint8, np.int8 if name[1] == "s" else np.uint8
+    a, b = (rng.integers(np.iinfo(t).min, np.iinfo(t).max + 1, (ITEMS, 4), t) for t in types)
+    a[:16], b[:8] = np.iinfo(types[0]).min or 255, np.iinfo(types[1]).min or 255
+    a[16:32] = np.iinfo(types[0]).max
+    low, high = (0, (1 << 32) - 1) if name[0] == "u" else (-(1 << 31), (1 << 31) - 1)
+    out = np.zeros((ITEMS, n), np.uint32 if name[0] == "u" else np.int32)
+    program.run(name, ITEMS, 24, a, b, out, np.int32(n))
+    x, y, items = a.astype(int), b.astype(int), np.arange(ITEMS)
+    for m in range(n):
+        s = np.full(ITEMS, STARTS[name])
+        for j in range(6):
+            s = np.clip(s + (x[items ^ j] * y[m * 8 + j]).sum(1), low, high)
+        assert out[:, m].tolist() == s.tolist()
+    text = program.code(name).text
+    assert (".sat." in text) == name.endswith("near")
+    if width == 16 and name[0] == "s" and "avx512vnni" in options.features:
+        assert "vpdpbusd" in text
+    elif width == 4 and not cpu.startswith("x86-64-v2"):
+        assert "pmadd" in text or "vpdpbusd" in text
 
 
 LONG = """
