@@ -68,7 +68,7 @@ def _guess(data: bytes) -> str:
 
 
 def _dis(data: bytes, args: argparse.Namespace) -> int:
-    from ..spirv.dis import disassemble
+    from ..spirv.reading.dis import disassemble
 
     sys.stdout.write(disassemble(data))
     return 0

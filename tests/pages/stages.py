@@ -24,7 +24,7 @@ from cl_driver.jit import emit, identity
 from cl_driver.passes.ir.dump import plan_text
 from cl_driver.passes.pipeline import plan
 from cl_driver.records import replace
-from cl_driver.spirv import dis
+from cl_driver.spirv.reading import dis
 from cl_driver.spirv.reflect import GLOBAL, LOCAL, VALUE
 from tests.conftest import ROOT
 

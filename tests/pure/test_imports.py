@@ -21,6 +21,7 @@ ORDER = (
     "spirv.reading",
     "spirv.validation",
     "passes.ir",
+    "passes.numbers",
     "passes.program",
     "passes.analysis",
     "passes.scalar",

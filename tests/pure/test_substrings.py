@@ -72,7 +72,7 @@ FORMATS = {
     "codegen/library/intrinsics.py": "literals of LLVM IR",
     # What is shown to people.
     "spirv/module.py": "a type as text",
-    "spirv/dis.py": "the names of values in a disassembly",
+    "spirv/reading/dis.py": "the names of values in a disassembly",
     "compiler/pipeline.py": "whether a message names the kernel already",
     "spirv/local_memory.py": "the name of a variable in a message",
     "passes/lower/collectives.py": "the name of a slot, in dumps",

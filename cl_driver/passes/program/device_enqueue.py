@@ -27,9 +27,9 @@ from ...spirv.module import (
     Value,
 )
 from ...spirv.reflect import called
+from ..ir.emission import Emission
 from ..ir.instructions import append, substitute
 from ..ir.link_names import BLOCK_SIZE, DEVICE_FUNCTIONS, ENQUEUE_KERNEL
-from .emission import Emission
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -63,19 +63,19 @@ def lower_extensions(module: Module, is_relaxed: bool = False, tells: bool = Fal
 
         lower_pipes(module, _reached(module))
     if Capability.Int4TypeINTEL in capabilities:
-        from .int4 import lower_int4
+        from ..numbers.int4 import lower_int4
 
         lower_int4(module, _reached(module))
     if Capability.Float8EXT in capabilities:
-        from .float8 import lower_float8
+        from ..numbers.float8 import lower_float8
 
         lower_float8(_reached(module), types)
     if not _BFLOAT16.isdisjoint(capabilities):
-        from .bfloat16 import lower_bfloat16
+        from ..numbers.bfloat16 import lower_bfloat16
 
         lower_bfloat16(_reached(module), types)
     if Capability.ArbitraryPrecisionIntegersALTERA in capabilities:
-        from .integers import lower_integers
+        from ..numbers.integers import lower_integers
 
         lower_integers(_reached(module), types)
     if not _VECTORS.isdisjoint(capabilities):

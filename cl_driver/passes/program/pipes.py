@@ -24,10 +24,10 @@ from ...spirv.module import (
     Variable,
 )
 from ...spirv.types import TypeTable
+from ..ir.emission import Emission
 from ..ir.instructions import append, rename_phi_edge, substitute
 from ..ir.layout import size_of
 from ..ir.link_names import PIPE_COMMIT, PIPE_PACKETS, PIPE_RESERVE
-from .emission import Emission
 from .pipe_storage import DATA, MAX_PACKETS, PipeStorages
 
 TYPE_CHECKING = False

@@ -158,6 +158,9 @@ clCreateCommandQueueWithProperties(cl_context context_handle, cl_device_id devic
                         "CL_QUEUE_SIZE is for device queues");
     CLD_REQUIRE_OR_NULL(!(bits & CL_QUEUE_ON_DEVICE) || has_device_queues(), CL_INVALID_QUEUE_PROPERTIES,
                         "the device has no on-device queues");
+    /* cl_khr_priority_hints, cl_khr_throttle_hints: of queues on the host alone. */
+    CLD_REQUIRE_OR_NULL(!(bits & CL_QUEUE_ON_DEVICE) || !(hints.priority | hints.throttle),
+                        CL_INVALID_QUEUE_PROPERTIES, "hints are for queues of the host");
     /* "CL_QUEUE_SIZE [...] must be a value <= CL_DEVICE_QUEUE_ON_DEVICE_MAX_SIZE." */
     CLD_REQUIRE_OR_NULL(size <= MAX_SIZE, CL_INVALID_QUEUE_PROPERTIES, "a larger queue than there may be");
     if (bits & CL_QUEUE_ON_DEVICE && !size)

@@ -28,7 +28,7 @@ struct cld_self {
     unsigned executing;    /* commands that this thread is in the middle of */
     bool blocked;          /* callback threads: in a wait, counted as such */
     bool has_low_priority; /* base/own_thread.h */
-    unsigned slot; /* of the last command that this thread shared with others (runtime/work_stealing.h) */
+    unsigned slot; /* of the last command that this thread shared with others (base/work_stealing.h) */
     unsigned home; /* of a worker that stays on a memory node: the slot that it prefers */
     struct cld_thread kernel;
     size_t local_capacity, scratch_capacity, counts_capacity;

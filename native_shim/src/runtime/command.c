@@ -8,11 +8,11 @@
 
 #include "base/error_names.h"
 #include "base/log.h"
+#include "base/work_stealing.h"
 #include "memory/mem.h"
 #include "runtime/alone.h"
 #include "runtime/callback.h"
 #include "runtime/family.h"
-#include "runtime/work_stealing.h"
 #include "runtime/worker.h"
 
 /* What nobody has asked for yet is handed over when there is this much of it. Waking a thread costs about as

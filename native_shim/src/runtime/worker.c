@@ -10,8 +10,8 @@
 #include "base/numa.h"
 #include "base/own_thread.h"
 #include "base/thread.h"
+#include "base/work_stealing.h"
 #include "object/lock.h"
-#include "runtime/work_stealing.h"
 
 enum { STACK_SIZE = 4 << 20 };
 

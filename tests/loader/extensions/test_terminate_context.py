@@ -2,6 +2,7 @@
 
 import ctypes
 import struct
+import time
 
 import numpy as np
 import pytest
@@ -230,3 +231,34 @@ def test_binaries(session, ending):
         data = where.buffer(np.zeros(1, np.int32))
         where.launch(where.kernel(program), 1, data)
         assert where.read(data, np.int32, 1) == [3]
+
+
+def test_kernels_that_enqueue_themselves_end(opencl, ending, terminate):
+    """Whoever enqueues after the end is not executed, so that its parents are complete."""
+    text = """void again(volatile global int *p) {
+        p[0] = 1;
+        enqueue_kernel(get_default_queue(), CLK_ENQUEUE_FLAGS_NO_WAIT, ndrange_1D(1), ^{ again(p); });
+    }
+    kernel void begins(volatile global int *p) { again(p); }"""
+    on_device = (
+        cl.CL_QUEUE_ON_DEVICE | cl.CL_QUEUE_ON_DEVICE_DEFAULT | cl.CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE
+    )
+    properties = [cl.CL_QUEUE_PROPERTIES, on_device, 0]
+    queue = opencl.make("clCreateCommandQueueWithProperties", ending.context, ending.device, properties)
+    ending.made("clReleaseCommandQueue", queue)
+    kernel, words = ending.kernel(text, "begins"), np.zeros(1024, np.int32)
+    flags = cl.CL_MEM_READ_WRITE | cl.CL_MEM_USE_HOST_PTR
+    buffer = opencl.make("clCreateBuffer", ending.context, flags, words.nbytes, words.ctypes.data)
+    ending.made("clReleaseMemObject", buffer)
+    opencl.ok("clSetKernelArg", kernel, 0, 8, ctypes.c_uint64(buffer))
+    event = ending.event()
+    opencl.ok("clEnqueueNDRangeKernel", ending.queue, kernel, 1, None, [1], None, 0, None, event)
+    opencl.ok("clFlush", ending.queue)
+    until = time.monotonic() + 60
+    while not words[0] and time.monotonic() < until:
+        time.sleep(0.01)
+    assert words[0] and terminate(ending.context) == 0
+    assert opencl.call("clWaitForEvents", 1, [event.value]) == cl.CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST
+    status = opencl.integer("clGetEventInfo", event.value, cl.CL_EVENT_COMMAND_EXECUTION_STATUS)
+    assert ctypes.c_int32(status).value == TERMINATED
+    ending.made("clReleaseEvent", event.value)

@@ -25,9 +25,9 @@ from cl_driver.codegen.llvm.options import CodegenOptions
 from cl_driver.compiler.pipeline import _is_ours, library
 from cl_driver.passes.pipeline import PlanError, PlanOptions, plan
 from cl_driver.spirv import link, reflect
-from cl_driver.spirv.dis import disassemble
 from cl_driver.spirv.errors import SpirvError
 from cl_driver.spirv.reading import reader
+from cl_driver.spirv.reading.dis import disassemble
 from cl_driver.spirv.types import TypeTable
 from cl_driver.spirv.validation import validate
 

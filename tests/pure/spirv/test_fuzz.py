@@ -12,9 +12,9 @@ from collections import Counter
 import pytest
 
 from cl_driver.spirv import link, reflect
-from cl_driver.spirv.dis import disassemble
 from cl_driver.spirv.errors import SpirvError
 from cl_driver.spirv.reading import reader
+from cl_driver.spirv.reading.dis import disassemble
 from cl_driver.spirv.validation import validate
 
 from . import mutations, val_compare

@@ -8,7 +8,6 @@ import pytest
 
 from cl_driver.api.generated import enums as cl
 from cl_driver.spirv import layout, reflect
-from cl_driver.spirv.dis import disassemble
 from cl_driver.spirv.enums import (
     BuiltIn,
     Capability,
@@ -23,6 +22,7 @@ from cl_driver.spirv.enums import (
 from cl_driver.spirv.errors import SpirvError
 from cl_driver.spirv.module import Argument, Block, Constant, Instruction, Kind, MemoryAccess, Undef
 from cl_driver.spirv.reading import reader
+from cl_driver.spirv.reading.dis import disassemble
 from cl_driver.spirv.types import TypeTable
 from cl_driver.spirv.validation import validate
 

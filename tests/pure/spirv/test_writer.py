@@ -10,8 +10,8 @@ import pytest
 from cl_driver.frontend import clang, opencl_c
 from cl_driver.frontend.options import parse
 from cl_driver.spirv import link, reflect, writer
-from cl_driver.spirv.dis import disassemble
 from cl_driver.spirv.reading import reader
+from cl_driver.spirv.reading.dis import disassemble
 from cl_driver.spirv.types import TypeTable
 from cl_driver.spirv.validation import validate
 

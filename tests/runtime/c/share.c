@@ -1,6 +1,6 @@
-/* runtime/work_stealing.c: every unit exactly once, with any number of slots and threads, chunks of uneven
+/* base/work_stealing.c: every unit exactly once, with any number of slots and threads, chunks of uneven
  * times, threads that come late or never, and units that are too many to be counted one by one. */
-#include "runtime/work_stealing.h"
+#include "base/work_stealing.h"
 
 #include <pthread.h>
 #include <sched.h>

@@ -9,8 +9,10 @@
 
 enum { ITEMS = 1 << 22, COUNT = 3, PATIENCE = 100 /* seconds until what must happen has not happened */ };
 
-/* How many of them are executed at once, at most; each ends at once where it is told to. */
-static const char *source = "kernel void spin(volatile global int *stop, volatile global int *now,\n"
+/* How many of them are executed at once, at most: a thread has one, as groups are of one. Each ends at once
+ * where it is told to. */
+static const char *source = "kernel __attribute__((reqd_work_group_size(1, 1, 1)))\n"
+                            "void spin(volatile global int *stop, volatile global int *now,\n"
                             "                 volatile global int *most) {\n"
                             "    atomic_max(most, atomic_inc(now) + 1);\n"
                             "    for (int i = 0; i < 2000 && !atomic_add(stop, 0); i++);\n"

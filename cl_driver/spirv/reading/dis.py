@@ -11,9 +11,9 @@ from array import array
 from collections.abc import Iterator
 from typing import TypeAlias
 
-from .enums import Op, OpenCLStd
-from .errors import SpirvError
-from .tables import ENUMS, ID_KINDS, MASK_KINDS, ROWS, VALUE_KINDS, Operand, parameters
+from ..enums import Op, OpenCLStd
+from ..errors import SpirvError
+from ..tables import ENUMS, ID_KINDS, MASK_KINDS, ROWS, VALUE_KINDS, Operand, parameters
 
 Words: TypeAlias = "array[int]"  # 32 bits each
 

@@ -9,7 +9,7 @@ from ...spirv.enums import Decoration, FPRoundingMode, Op
 from ...spirv.errors import SpirvError
 from ...spirv.module import Block, Function, Instruction, Kind, Operand, Type, Value
 from ...spirv.types import TypeTable
-from .emission import Emission
+from ..ir.emission import Emission
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from ...spirv.module import (
     Undef,
     Value,
 )
-from .emission import Emission
+from ..ir.emission import Emission
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
