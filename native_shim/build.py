@@ -100,6 +100,9 @@ class Builder:
         self.generated = build / "gen"
         self.jobs = jobs or len(os.sched_getaffinity(0))
         optimise = ["-O1", f"-fsanitize={sanitize}", "-fno-omit-frame-pointer"] if sanitize else ["-O2"]
+        # What a launch costs depends on where functions and loops lie in cache lines: it is not to depend on
+        # what else is in a file.
+        optimise += ["-falign-functions=64", "-falign-loops=32"]
         self.sanitize = [f"-fsanitize={sanitize}"] if sanitize else []
         includes = [f"-I{SHIM / 'src'}", f"-I{self.generated}"]
         self.flags = [*COMPILE, *optimise, *includes, *shlex.split(os.environ.get("CFLAGS", ""))]
