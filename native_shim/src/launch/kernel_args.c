@@ -23,19 +23,30 @@ static void set_pointer(struct cld_kernel *kernel, cl_uint index, struct cld_mem
     kernel->mems[index] = mem;
 }
 
-/* "If the argument is a buffer object, the arg_value pointer can be NULL or point to a NULL value." */
-static cl_int set_buffer(struct cld_kernel *kernel, cl_uint index, size_t arg_size, const void *arg_value) {
+/* A memory object of the kernel's context, or NULL where that was given. */
+static inline cl_int read_memory(const struct cld_kernel *kernel, size_t arg_size, const void *arg_value,
+                                 struct cld_mem **mem) {
     cl_mem handle = NULL;
+    *mem = NULL;
     CLD_REQUIRE(arg_size == sizeof handle, CL_INVALID_ARG_SIZE, "arg_size is not sizeof(cl_mem)");
     if (arg_value)
         memcpy(&handle, arg_value, sizeof handle);
-    if (!handle) {
+    if (!handle)
+        return CL_SUCCESS;
+    *mem = cld_object_check(handle, CLD_MEM);
+    CLD_REQUIRE(*mem && (*mem)->context == kernel->program->context, CL_INVALID_MEM_OBJECT,
+                "not a memory object of the kernel's context");
+    return CL_SUCCESS;
+}
+
+/* "If the argument is a buffer object, the arg_value pointer can be NULL or point to a NULL value." */
+static cl_int set_buffer(struct cld_kernel *kernel, cl_uint index, size_t arg_size, const void *arg_value) {
+    struct cld_mem *mem;
+    CLD_TRY(read_memory(kernel, arg_size, arg_value, &mem));
+    if (!mem) {
         set_pointer(kernel, index, NULL, NULL);
         return CL_SUCCESS;
     }
-    struct cld_mem *mem = cld_object_check(handle, CLD_MEM);
-    CLD_REQUIRE(mem && mem->context == kernel->program->context, CL_INVALID_MEM_OBJECT,
-                "not a memory object of the kernel's context");
     CLD_REQUIRE(mem->type == CL_MEM_OBJECT_BUFFER, CL_INVALID_MEM_OBJECT, "not a buffer");
     /* An immutable memory object "cannot be modified by the implementation after creation". */
     CLD_REQUIRE(!(mem->flags & CLD_MEM_IMMUTABLE && kernel->info->args[index].written), CL_INVALID_ARG_VALUE,
@@ -72,14 +83,9 @@ static cl_int set_sampler(struct cld_kernel *kernel, const struct cld_arg_info *
  * of type image2d_t", and so on. The block holds the address of the image's descriptor. */
 static cl_int set_image(struct cld_kernel *kernel, cl_uint index, size_t arg_size, const void *arg_value) {
     const struct cld_arg_info *arg = &kernel->info->args[index];
-    cl_mem handle = NULL;
-    CLD_REQUIRE(arg_size == sizeof handle, CL_INVALID_ARG_SIZE, "arg_size is not sizeof(cl_mem)");
-    if (arg_value)
-        memcpy(&handle, arg_value, sizeof handle);
-    struct cld_mem *mem = cld_object_check(handle, CLD_MEM);
-    CLD_REQUIRE(mem && mem->context == kernel->program->context, CL_INVALID_MEM_OBJECT,
-                "not a memory object of the kernel's context");
-    CLD_REQUIRE(mem->image && mem->type == arg->image_type, CL_INVALID_MEM_OBJECT,
+    struct cld_mem *mem;
+    CLD_TRY(read_memory(kernel, arg_size, arg_value, &mem));
+    CLD_REQUIRE(mem && mem->image && mem->type == arg->image_type, CL_INVALID_MEM_OBJECT,
                 "not an image of the argument's type");
     /* "must be a 2D image object with image channel order = CL_DEPTH if the argument is declared to be of
      * type image2d_depth_t." */
@@ -99,14 +105,9 @@ static cl_int set_image(struct cld_kernel *kernel, cl_uint index, size_t arg_siz
 /* "The memory object specified as argument value must be a pipe object if the argument is declared with the
  * pipe qualifier." A kernel whose packets have another size than the pipe's cannot reserve any. */
 static cl_int set_pipe(struct cld_kernel *kernel, cl_uint index, size_t arg_size, const void *arg_value) {
-    cl_mem handle = NULL;
-    CLD_REQUIRE(arg_size == sizeof handle, CL_INVALID_ARG_SIZE, "arg_size is not sizeof(cl_mem)");
-    if (arg_value)
-        memcpy(&handle, arg_value, sizeof handle);
-    struct cld_mem *mem = cld_object_check(handle, CLD_MEM);
-    CLD_REQUIRE(mem && mem->context == kernel->program->context, CL_INVALID_MEM_OBJECT,
-                "not a memory object of the kernel's context");
-    CLD_REQUIRE(mem->type == CL_MEM_OBJECT_PIPE, CL_INVALID_MEM_OBJECT, "not a pipe");
+    struct cld_mem *mem;
+    CLD_TRY(read_memory(kernel, arg_size, arg_value, &mem));
+    CLD_REQUIRE(mem && mem->type == CL_MEM_OBJECT_PIPE, CL_INVALID_MEM_OBJECT, "not a pipe");
     set_pointer(kernel, index, mem, mem->data);
     return CL_SUCCESS;
 }

@@ -198,10 +198,9 @@ static void flush_others(struct cld_queue *queue, cl_uint count, const cl_event 
 
 /* The context was terminated while the command was made: it may have been overlooked, and so may user events
  * that are as new. */
-static __attribute__((noinline, cold)) void forget_user_events(uint32_t count,
-                                                               struct cld_event *const *list) {
-    for (uint32_t i = 0; i < count; i++) {
-        struct cld_event *event = list[i];
+static __attribute__((noinline, cold)) void forget_user_events(cl_uint count, const cl_event *list) {
+    for (cl_uint i = 0; i < count; i++) {
+        struct cld_event *event = (struct cld_event *)list[i];
         if (!event->queue && cld_event_status(event) > 0)
             cld_event_forget_dependents(event, CL_CONTEXT_TERMINATED_KHR);
     }
@@ -220,7 +219,7 @@ bool cld_command_link(struct cld_event *command, uint32_t wait_count, struct cld
         depend(command, wait_list[i], edge++, true);
     if (__builtin_expect(atomic_load_explicit(&command->queue->is_terminated, memory_order_relaxed), 0)) {
         cld_command_fail(command, CL_CONTEXT_TERMINATED_KHR);
-        forget_user_events(wait_count, wait_list);
+        forget_user_events(wait_count, (const cl_event *)wait_list); /* a kernel wrote the list */
     }
     return true;
 }
@@ -262,7 +261,7 @@ cl_int cld_command_enqueue(struct cld_event *command, struct cld_wait wait, unsi
     pthread_mutex_unlock(&queue->lock);
 
     if (__builtin_expect(atomic_load_explicit(&queue->is_terminated, memory_order_relaxed), 0))
-        forget_user_events(wait.count, (struct cld_event *const *)wait.list);
+        forget_user_events(wait.count, wait.list);
     if (flags & CLD_BLOCKING) {
         int32_t status = cld_event_wait(command);
         cld_object_drop(command);

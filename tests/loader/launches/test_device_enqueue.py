@@ -505,6 +505,9 @@ def test_of_a_binary(session):
 def test_in_a_command_buffer(opencl):
     """Kernels of graphs enqueue others each time that they are executed."""
     session = Recorder(opencl)
+    name = cl.CL_DEVICE_COMMAND_BUFFER_CAPABILITIES_KHR
+    answer = opencl.integer("clGetDeviceInfo", session.device, name)
+    assert answer & cl.CL_COMMAND_BUFFER_CAPABILITY_DEVICE_SIDE_ENQUEUE_KHR
     device_queue(session)
     kernel = session.kernel(
         "kernel void k(global int *p) { int x = p[0]; enqueue_kernel(get_default_queue(),"
@@ -522,3 +525,26 @@ def test_in_a_command_buffer(opencl):
         session.finish()
     assert session.read(out, np.int32, 5).tolist() == [4, 10, 10, 10, 10]
     session.close()
+
+
+@pytest.mark.parametrize("priority", [cl.CL_QUEUE_PRIORITY_HIGH_KHR, cl.CL_QUEUE_PRIORITY_LOW_KHR])
+def test_kernels_of_another_priority(session, priority):
+    """What they enqueue is for the threads of the queue on the device; that they end is for theirs."""
+    device_queue(session)
+    wanted = [cl.CL_QUEUE_PRIORITY_KHR, priority, 0]
+    queue = session.cl.make("clCreateCommandQueueWithProperties", session.context, session.device, wanted)
+    session.made("clReleaseCommandQueue", queue)
+    kernel = session.kernel(
+        """void again(global int *p, int n) {
+            atomic_inc(p);
+            queue_t q = get_default_queue();
+            if (n) enqueue_kernel(q, CLK_ENQUEUE_FLAGS_NO_WAIT, ndrange_1D(2), ^{ again(p, n - 1); });
+        }
+        kernel void k(global int *p) { again(p, 5); }"""
+    )
+    out = session.buffer(np.zeros(1, np.int32))
+    session.set_arguments(kernel, [out])
+    for _ in range(20):
+        session.cl.ok("clEnqueueNDRangeKernel", queue, kernel, 1, None, [3], None, 0, None, None)
+    session.cl.ok("clFinish", queue)
+    assert session.read(out, np.int32, 1)[0] == 20 * 3 * (1 + 2 + 4 + 8 + 16 + 32)
