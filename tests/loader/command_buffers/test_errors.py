@@ -321,8 +321,8 @@ def test_what_the_device_and_the_platform_say(opencl):
     def found(query: int) -> int:
         return opencl.integer("clGetDeviceInfo", device, query)
 
-    # printf, simultaneous use, several queues; no device-side enqueue
-    assert found(0x12A9) == 1 | 4 | 16
+    # printf, device-side enqueue, simultaneous use, several queues
+    assert found(0x12A9) == 1 | 2 | 4 | 16
     assert found(0x12AA) == 0
     assert found(0x129A) == found(cl.CL_DEVICE_QUEUE_ON_HOST_PROPERTIES)
     assert found(0x12B0) == 31
