@@ -12,6 +12,7 @@ LEVELS = {
     "avx2": {
         OURS: {"CL_DRIVER_CPU": "x86-64-v3"},
         "intel": {"CL_CONFIG_CPU_TARGET_ARCH": "core-avx2"},
+        "pocl": {"POCL_LLVM_CPU_NAME": "haswell", "POCL_KERNELLIB_NAME": "avx2"},
     },
 }
 

@@ -39,7 +39,7 @@ def main() -> int:
         metavar="RATIO",
         help="only time kernels below it again, in results that are there",
     )
-    parser.add_argument("--avx2", action="store_true", help="hold this driver and Intel's to AVX2")
+    parser.add_argument("--avx2", action="store_true", help="hold all drivers to AVX2")
     parser.add_argument("--rounds", type=int, default=3, help="of steady times; 0: none (%(default)s)")
     platforms.add_options(parser)
     options = parser.parse_args()
