@@ -132,6 +132,13 @@ class Cpu:
         return self.vendor in ("AuthenticAMD", "HygonGenuine")
 
     @property
+    def has_fast_gathers(self) -> bool:
+        """Whether AVX2's gathers take about as long as loads of all lanes: Golden Cove in servers and what
+        came after it. Those before are slower, or their microcode has made them so to keep data from leaking
+        (Gather Data Sampling), and in clients some cores are small ones, which have them in microcode."""
+        return self.vendor == "GenuineIntel" and self.flags >= {"avx512f", "avx_vnni"}
+
+    @property
     def has_native_half(self) -> bool:
         """Arithmetic instructions for half."""
         return bool({"avx512fp16", "fullfp16"} & set(self.features))

@@ -51,6 +51,9 @@ _ON_TOP = {
 }
 
 
+# What LLVM calls it that the gathers of AVX2 are worth taking. It asks for nothing of the kind with AVX-512.
+_FAST_GATHER = "fast-gather"
+
 WIDTHS = (0, 1, 2, 4, 8, 16, 32, 64)
 PARTS = ("", *(f"{count}{axis}" for count in range(1, 10) for axis in "xy"))
 
@@ -230,6 +233,8 @@ def make_target(
     if width not in WIDTHS:
         width = None
     bits = _vector_bits(cpu.architecture, features)
+    if bits == 256 and cpu.has_fast_gathers:
+        features.add(_FAST_GATHER)
     names = tuple(sorted(features))
     if parts not in PARTS:
         parts = ""

@@ -91,10 +91,10 @@ def gather(
     return leaves
 
 
-def has_gathers(options: CodegenOptions) -> bool:
-    """Whether the CPU has gathers and scatters under masks. AVX2's gathers are not used: each takes a mask in
-    a register of its own, which it clears."""
-    return "avx512f" in options.features
+def _has_instruction(options: CodegenOptions, is_store: bool) -> bool:
+    """Whether the CPU has gathers that are worth taking, or scatters. AVX2's gathers are only where a lane of
+    theirs takes about as long as a load (device/cpu.py)."""
+    return "avx512f" in options.features or ("fast-gather" in options.features and not is_store)
 
 
 def ways_anywhere(e: AccessEmitter, type_: Type, is_store: bool, is_masked: bool) -> tuple[str, ...]:
@@ -103,7 +103,7 @@ def ways_anywhere(e: AccessEmitter, type_: Type, is_store: bool, is_masked: bool
     found: tuple[str, ...] | None = e.ways.get(key)
     if found is None:
         reach = access_costs.reach(type_, e.width, e.cpu, None, is_store, is_masked)
-        ways = access_costs.at_any_place(reach, has_gathers(e.options))
+        ways = access_costs.at_any_place(reach, _has_instruction(e.options, is_store))
         first, _ = access_costs.cheapest(ways, reach, e.cpu)
         found = e.ways[key] = first, *(name for name, _ in ways if name != first)
     return found

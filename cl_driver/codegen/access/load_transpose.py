@@ -22,7 +22,17 @@ _STEPS = (Op.PtrAccessChain, Op.InBoundsPtrAccessChain)
 _WHILE_LESS = {Op.SLessThan: "s", Op.ULessThan: "u"}
 
 
-def find_rows(e: AccessEmitter, i: Instruction) -> CountedLoop | None:
+class Rows:
+    """Where a load goes on by one element per iteration of a loop. index: a sum of 32 bits on the way there,
+    which grows with the count, or None; is_signed: how it is extended then."""
+
+    def __init__(self, loop: CountedLoop, index: Value | None, is_signed: bool) -> None:
+        self.loop = loop
+        self.index = index
+        self.is_signed = is_signed
+
+
+def find_rows(e: AccessEmitter, i: Instruction) -> Rows | None:
     """The loop in which an OpLoad goes on by one element per iteration, for the same lanes each time."""
     pointer, type_ = i.operands[0], i.type
     if type_.kind not in (Kind.INT, Kind.FLOAT) or not isinstance(pointer, Instruction):
@@ -32,19 +42,44 @@ def find_rows(e: AccessEmitter, i: Instruction) -> CountedLoop | None:
     loop = e.counted_loops.around(e.current)
     if loop is None or e.is_varying(loop.count) or e.stride_is_mixed(loop.count) or i.mask in loop.inside:
         return None
-    counts = 0
-    terms: list[tuple[Value, int]] = [(pointer, 1)]
+    found: list[Rows] = []
+    terms: list[tuple[Value, int, Rows | None]] = [(pointer, 1, None)]
     while terms:
-        value, scale = terms.pop()
+        value, scale, within = terms.pop()
         if not isinstance(value, Instruction) or value not in loop.inside:
             continue
-        if value is loop.count and scale == size_of(type_):
-            counts += 1
+        if value is loop.count and scale == size_of(type_) and (within or not loop.may_turn):
+            found.append(within or Rows(loop, None, False))
+        elif within:
+            if (narrow := _narrow_terms(value, scale)) is None:
+                return None
+            terms += [(v, factor, within) for v, factor in narrow]
+        elif (index := _narrow_index(value)) is not None:
+            terms.append((index, scale, Rows(loop, index, value.op is not Op.UConvert)))
         elif more := _terms(e, value, scale):
-            terms += more
+            terms += [(v, factor, None) for v, factor in more]
         else:
             return None
-    return loop if counts == 1 else None
+    return found[0] if len(found) == 1 else None
+
+
+def _narrow_index(value: Instruction) -> Value | None:
+    """A sum of 32 bits that becomes an address, of an index or of a number that is extended; with its sign
+    as an index."""
+    if value.op in (Op.UConvert, Op.SConvert) and value.type.width == 64:
+        (value,) = value.operands
+    is_sum = isinstance(value, Instruction) and value.op in (Op.IAdd, Op.ISub)
+    return value if is_sum and value.type.width == 32 else None
+
+
+def _narrow_terms(value: Instruction, scale: int) -> list[tuple[Value, int]] | None:
+    """What a value is the sum of as far as its lowest 32 bits go; None if it is none."""
+    op, operands = value.op, value.operands
+    if op in (Op.IAdd, Op.ISub):
+        return [(operands[0], scale), (operands[1], scale if op is Op.IAdd else -scale)]
+    if op in (Op.UConvert, Op.SConvert) and operands[0].type.width >= 32:
+        return [(operands[0], scale)]
+    return None
 
 
 def _terms(e: AccessEmitter, value: Instruction, scale: int) -> list[tuple[Value, int]] | None:
@@ -90,12 +125,11 @@ def _places(
 
 
 def load_rows(
-    e: AccessEmitter, i: Instruction, loop: CountedLoop, alignment: int, affine: tuple[str, int] | None,
+    e: AccessEmitter, i: Instruction, found: Rows, alignment: int, affine: tuple[str, int] | None,
     slow: Callable[[], str], metadata: str, mask: str | None,
 ) -> str:  # fmt: skip
-    """The leaf of a load in a loop of find_rows. affine, mask: as of gather; slow(): the leaf of the last
-    ones."""
-    type_ = i.type
+    """The leaf of a load of find_rows. affine, mask: as of gather; slow(): the leaf of the last ones."""
+    type_, loop = i.type, found.loop
     width, t, f, size = e.width, ir_type(type_), e.form, size_of(type_)
     c = ir_type(loop.count.type)
     count, start, limit = (e.operand(v) for v in (loop.count, loop.start, loop.limit))
@@ -106,6 +140,9 @@ def load_rows(
         total = e.emit(f"select i1 {runs}, {c} {total}, {c} 0")
     whole = e.emit(f"and {c} {total}, {-width}")
     is_whole = e.emit(f"icmp ult {c} {done}, {whole}")
+    if found.index is not None:
+        stays = _stays_in_range(e, found, c, done, total, mask)
+        is_whole = e.emit(f"and i1 {is_whole}, {stays}")
     if mask is not None:
         is_whole = e.emit(f"and i1 {is_whole}, {e.any_lane(mask)}")
     tile = e.alloca(f"[{width * width} x {t}]", 64)
@@ -136,6 +173,30 @@ def load_rows(
     return e.emit(f"phi {f(t)} [ {fast}, %{labels[2]} ], [ {other}, %{end} ]")
 
 
+def _stays_in_range(e: AccessEmitter, found: Rows, c: str, done: str, total: str, mask: str | None) -> str:
+    """i1: whether no lane's index of 32 bits goes on at the other end of its range. It is asked of where the
+    loop starts, so that the answer is the same for all its iterations."""
+    assert found.index is not None
+    f, end = e.form, -1 << 31 if found.is_signed else 0
+    is_short = "true"
+    if c != "i32" or found.is_signed:
+        is_short = e.emit(f"icmp ule {c} {total}, {(1 << 32) - 1 + end}")
+
+    def low(operand: str) -> str:
+        return operand if c == "i32" else e.emit(f"trunc {c} {operand} to i32")
+
+    room = e.splat(e.emit(f"sub i32 {end}, {low(total)}"), "i32", f)
+    first = e.emit(f"sub {f('i32')} {e.leaf(found.index)}, {e.splat(low(done), 'i32', f)}")
+    fits = e.emit(f"icmp {'sle' if found.is_signed else 'ule'} {f('i32')} {first}, {room}")
+    if mask is not None:
+        left_out = e.emit(f"xor {f('i1')} {mask}, splat (i1 true)")
+        fits = e.emit(f"or {f('i1')} {fits}, {left_out}")
+    beyond = e.emit(f"xor {f('i1')} {fits}, splat (i1 true)")
+    some = e.any_lane(beyond)
+    none = e.emit(f"xor i1 {some}, true")
+    return e.emit(f"and i1 {none}, {is_short}")
+
+
 def _transposed(e: AccessEmitter, t: str, rows: list[str]) -> list[str]:
     """Vectors of element k of all rows: squares of elements change places, ever larger ones."""
     width, f, distance = e.width, e.form, 1
@@ -160,12 +221,13 @@ def _transposed(e: AccessEmitter, t: str, rows: list[str]) -> list[str]:
 
 class CountedLoop:
     """A loop that counts up by 1. count: phi; start, limit: Values; signedness: "" if it ends at the limit,
-    else "s" or "u" if it goes on below it."""
+    else "s" or "u" if it goes on below it; may_turn: whether the count may become negative on its way."""
 
     def __init__(
         self, count: Instruction, start: Value, limit: Value, signedness: str, inside: set[Instruction]
     ) -> None:
         self.count = count
+        self.may_turn = count.type.width < 64 and signedness != "s"
         self.inside = inside  # all its instructions
         self.start = start
         self.limit = limit
@@ -208,8 +270,7 @@ def _counted(loop: Loop) -> CountedLoop | None:
     if count.op is not Op.Phi or count not in loop.header.instructions or len(count.operands) != 4:
         return None
     edges = dict(zip(count.operands[1::2], count.operands[::2], strict=True))
-    may_turn = count.type.width < 64 and signedness != "s"  # become negative on its way
-    if may_turn or edges.pop(latch, None) is not following:
+    if edges.pop(latch, None) is not following:
         return None
     (start,) = edges.values()
     return CountedLoop(count, start, limit, signedness, inside)

@@ -22,7 +22,7 @@ from .addresses import Address, all_lanes, is_within_variable
 from .emitter import AccessEmitter
 from .gather_scatter import addresses_here, from_memory, gather, memory_type, split
 from .interleaved_access import InterleavedAccess, load_interleaved
-from .load_transpose import CountedLoop, find_rows, load_rows
+from .load_transpose import Rows, find_rows, load_rows
 from .lut_permute import LookUp, find_table, look_up
 from .masked_access import load_private
 from .packed_vectors import load_consecutive, separate
@@ -286,18 +286,18 @@ def _asked(e: AccessEmitter, access: Access, stride: int) -> bool:
     return True
 
 
-def _walks_rows(e: AccessEmitter, access: Access) -> CountedLoop | None:
+def _walks_rows(e: AccessEmitter, access: Access) -> Rows | None:
     """Each lane goes on by one element with each iteration of a loop, in a row of its own."""
     if access.i.op is not Op.Load or access.stride == 0 or ways.is_contiguous(e, access):
         return None
     return find_rows(e, access.i)
 
 
-def _transposed(e: AccessEmitter, access: Access, loop: CountedLoop) -> None:
+def _transposed(e: AccessEmitter, access: Access, rows: Rows) -> None:
     anywhere = _anywhere(e, access)
     e.note(SHUFFLED, "rows, transposed", access.is_masked)
     found = load_rows(
-        e, access.i, loop, access.alignment, _affine(access), lambda: anywhere("")[0], access.metadata(e),
+        e, access.i, rows, access.alignment, _affine(access), lambda: anywhere("")[0], access.metadata(e),
         access.mask,
     )  # fmt: skip
     e.define_leaves(access.i, [found])

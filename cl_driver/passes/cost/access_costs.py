@@ -260,19 +260,24 @@ def lanes(r: Reach, model: CpuModel) -> Cost:
 
 def _may_gather(r: Reach, model: CpuModel) -> bool:
     """Whether this is compared with gathers, for which no step counts."""
-    return model.has_masks and r.bits >= _LEAST_GATHERED
+    return has_instruction(model, r.is_store) and r.bits >= _LEAST_GATHERED
+
+
+def has_instruction(model: CpuModel, is_store: bool) -> bool:
+    """Whether there are gathers that are worth taking, or scatters, which take registers for masks."""
+    return model.has_masks or (model.has_gathers and not is_store)
 
 
 GATHER, ROWS, LANES = "gather", "rows", "lanes"  # names of ways at any place
 
 
-def at_any_place(r: Reach, has_instruction: bool) -> list[tuple[str, CostOf]]:
-    """The ways where nothing is known of the lanes' places. has_instruction: the CPU has gathers and scatters
-    under masks; none has them for less than 32 bits."""
+def at_any_place(r: Reach, is_there: bool) -> list[tuple[str, CostOf]]:
+    """The ways where nothing is known of the lanes' places. is_there: the CPU's instruction for that; none
+    is there for less than 32 bits."""
     if r.is_row:
         return [(ROWS, rows)]
     found: list[tuple[str, CostOf]] = [(LANES, lanes)]
-    if has_instruction and r.bits >= _LEAST_GATHERED:
+    if is_there and r.bits >= _LEAST_GATHERED:
         found.insert(0, (GATHER, gather))
     return found
 
@@ -284,7 +289,7 @@ def cheapest(ways: list[tuple[str, CostOf]], r: Reach, model: CpuModel) -> tuple
 
 def anywhere(r: Reach, model: CpuModel) -> Cost:
     """The cheapest way where nothing is known of the lanes' places."""
-    return cheapest(at_any_place(r, model.has_masks), r, model)[1](r, model)
+    return cheapest(at_any_place(r, has_instruction(model, r.is_store)), r, model)[1](r, model)
 
 
 def updated(

@@ -84,6 +84,7 @@ class CpuModel:
     vector_bits: int
     registers: int
     has_masks: bool  # registers for them, and so masked accesses of all element sizes
+    has_gathers: bool = False  # of AVX2, as fast as loads; with registers for masks every core has them
     issue: float = 4
     scalar: float = 4
     vector: float = 3
@@ -141,6 +142,7 @@ _MODELS: dict[str, tuple[str, dict[str, Any]]] = {
         "vector_bits": 256, "registers": 16, "has_masks": False, "vector": 3, "shuffle": 2, "load": 3,
         "store": 2, "divide_cycles": (5, 8), "root_cycles": (6, 9),
     }),
+    "golden-cove (256 bits, gathers)": ("golden-cove (256 bits)", {"has_gathers": True}),
     # AMD: Zen 2 and 3 with 256 bits, Zen 4, whose units have 256 bits and take registers of 512 in two steps.
     "zen3": ("", {
         "vector_bits": 256, "registers": 16, "has_masks": False, "issue": 6, "vector": 4, "shuffle": 2,
@@ -224,4 +226,6 @@ def _name_of(
         if "avx512fp16" in features:
             return "golden-cove"
         return "icelake" if "avx512vbmi" in features else "skylake-avx512"
+    if "fast-gather" in features:
+        return "golden-cove (256 bits, gathers)"
     return "golden-cove (256 bits)" if "avxvnni" in features else "skylake"

@@ -212,7 +212,8 @@ def _cycles_of_places(region: RegionCosts) -> tuple[float, float] | None:
             of_lanes += leaves
     if not words + less:
         return None
-    gathers = region.operations.model.has_masks
+    model = region.operations.model
+    gathers = model.has_masks or model.has_gathers
     with_lanes = words * (_GATHERED if gathers else _BY_LANE) + less * _BY_LANE
     with_lanes += of_lanes * _VECTOR / region.operations.width
     return with_lanes, (words + less + looked_up) * _ALONE + others * _SCALAR

@@ -108,6 +108,21 @@ def test_who_has_slow_masked_stores():
         assert slow == ("slow-masked-stores" in target.key)
 
 
+def test_whose_gathers_are_fast():
+    """Golden Cove's in servers, held to AVX2: with AVX-512 nobody asks, and clients have small cores, too."""
+    flags = "avx avx2 fma"
+    for vendor, more, fast in (
+        ("GenuineIntel", "avx512f avx512vl avx512bw avx512dq avx_vnni", True),
+        ("GenuineIntel", "avx512f avx512vl avx512bw avx512dq", False), ("GenuineIntel", "avx_vnni", False),
+        ("AuthenticAMD", "avx512f avx512vl avx512bw avx512dq avx_vnni", False),
+    ):  # fmt: skip
+        found = cpu("x86_64", f"{flags} {more}", vendor)
+        assert ("fast-gather" in make_target(found, "x86-64-v3").features) == fast
+        assert "fast-gather" not in make_target(found, "x86-64-v2").features
+        if "avx512f" in more:
+            assert "fast-gather" not in make_target(found).features
+
+
 def test_this_cpu():
     assert host_target().features == tuple(sorted(host_target().features))
 

@@ -13,6 +13,7 @@ MODELS = [
     find_model(V4 | {"avx512fp16"}, 512, False, False, False),
     find_model(frozenset(), 256, False, False, False),
     find_model(frozenset(("avxvnni",)), 256, False, False, False),
+    find_model(frozenset(("fast-gather",)), 256, False, False, False),
     find_model(frozenset(), 256, False, True, False), find_model(frozenset(), 128, False, False, False),
     find_model(frozenset(), 128, True, False, False),
 ]  # fmt: skip
@@ -45,6 +46,16 @@ def test_order(model, type_, width):
         assert uniform <= contiguous <= anywhere
         asked = price(lambda r, m: costs.asked(r, m, False), model, type_, **given)
         assert asked <= anywhere + 0.5 and contiguous <= asked + 0.5
+
+
+def test_gathers_of_avx2():
+    """Only CPUs take them whose gathers are fast, and none scatters without registers for masks."""
+    found = {model.name: costs.has_instruction(model, False) for model in MODELS if not model.has_masks}
+    assert len(found) == 6
+    assert [name for name, has in found.items() if has] == ["golden-cove (256 bits, gathers)"]
+    assert not any(costs.has_instruction(model, True) for model in MODELS if not model.has_masks)
+    gather, lanes = (price(way, MODELS[5], "float") for way in (costs.gather, costs.lanes))
+    assert gather < lanes
 
 
 def test_what_a_reach_is():

@@ -32,6 +32,7 @@ def costs_of(body, target=AVX2):
         ("x86_64", 512, "avx512vbmi", False, "icelake"),
         ("x86_64", 512, "", False, "skylake-avx512"),
         ("x86_64", 256, "avxvnni", False, "golden-cove (256 bits)"),
+        ("x86_64", 256, "fast-gather", False, "golden-cove (256 bits, gathers)"),
         ("x86_64", 256, "", False, "skylake"),
         ("x86_64", 128, "", False, "x86-64"),
         ("x86_64", 512, "gfni", True, "zen4"),

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from cl_driver.codegen.llvm.options import CodegenOptions
+from cl_driver.device.cpu import host_cpu
 from cl_driver.device.target import host_target
 from tests.marks import halved, split
 from tests.runtime.kernel_harness import Program, compile_c
@@ -30,14 +31,19 @@ TYPES = {
 }  # fmt: skip
 ITEMS = 45
 FORMS = ((4, 1), (16, 1), (8, 1), (8, 2))
+AVX2 = frozenset("fma f16c sse4.1 ssse3 avx avx2".split())
 FEATURES = {"few": CodegenOptions().features, "host": frozenset(host_target().features)}
 
 
+@pytest.fixture(scope="module")
+def compiled():
+    return compile_c("".join(KERNEL.replace("T", name) for name in TYPES))
+
+
 @pytest.fixture(scope="module", params=FEATURES)
-def programs(request):
-    data = compile_c("".join(KERNEL.replace("T", name) for name in TYPES))
+def programs(request, compiled):
     options = CodegenOptions(features=FEATURES[request.param])
-    return {form: Program(data, options, width=form[0], parts=form[1]) for form in FORMS}
+    return {form: Program(compiled, options, width=form[0], parts=form[1]) for form in FORMS}
 
 
 def _aligned(array):
@@ -71,6 +77,15 @@ def _expected(kind: str, data, at):
 @pytest.mark.parametrize("kind", ["gather", "scatter", "masked", "apart", "apart_all"])
 def test_lanes_apart(programs, kind, name, forms):
     """Lanes outside of masks have addresses that nothing may be done with: some are far away."""
+    data, at, want, used = _case(kind, name)
+    for program in map(programs.get, forms):
+        out = _aligned(np.zeros_like(data))
+        program.run(f"{kind}_{name}", ITEMS, 15 if program.width == 4 else ITEMS, out, data, at)
+        assert np.array_equal(out[:, :used], want[:, :used]), f"width {program.width}"
+
+
+def _case(kind: str, name: str):
+    """(what is read, places, what is to be there, components that are looked at)."""
     element, count = TYPES[name]
     rng = np.random.default_rng(5)
     data = _aligned(rng.integers(0, 100, (512, count)).astype(element))
@@ -79,11 +94,24 @@ def test_lanes_apart(programs, kind, name, forms):
     at[rng.integers(0, ITEMS, 9)] |= 1 << 30
     if kind == "scatter":
         at = (np.arange(ITEMS) * 5 % 256 | (at & 1 << 30)).astype(np.int32)
-    want = _expected(kind, data, at)
-    for program in map(programs.get, forms):
+    return data, at, _expected(kind, data, at), used
+
+
+@pytest.mark.skipif("avx2" not in host_cpu().features, reason="takes a CPU with AVX2")
+@pytest.mark.parametrize("width", [4, 8, 16])
+@pytest.mark.parametrize("kind", ["gather", "masked", "apart", "apart_all"])
+def test_gathers_of_avx2(compiled, kind, width):
+    """Where they are fast they are taken, but not for stores, nor for less than 32 bits."""
+    plain = Program(compiled, CodegenOptions(AVX2, 256), width=width)
+    program = Program(compiled, CodegenOptions(AVX2 | {"fast-gather"}, 256), width=width)
+    for name, is_gathered in (("gather_int", True), ("gather_short", False), ("scatter_int", False)):
+        assert ("llvm.masked.gather" in program.code(name).text) == is_gathered, name
+        assert not any(way in plain.code(name).text for way in ("llvm.masked.gather", "llvm.masked.scatter"))
+    for name in ("int", "float2", "int3", "double"):
+        data, at, want, used = _case(kind, name)
         out = _aligned(np.zeros_like(data))
-        program.run(f"{kind}_{name}", ITEMS, 15 if program.width == 4 else ITEMS, out, data, at)
-        assert np.array_equal(out[:, :used], want[:, :used]), f"width {program.width}"
+        program.run(f"{kind}_{name}", ITEMS, 15 if width == 4 else ITEMS, out, data, at)
+        assert np.array_equal(out[:, :used], want[:, :used]), name
 
 
 def test_a_vector_of_bytes_is_gathered_whole(programs):

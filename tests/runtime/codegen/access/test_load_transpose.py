@@ -12,6 +12,8 @@ from cl_driver.interp.run import run as interpret
 from tests.pure.spirv.assembler import CAPABILITIES, SCALARS, assemble, constants
 from tests.runtime.kernel_harness import Program, compile_c
 
+ALL = 0xFFFF  # work-items
+MAP_NORESERVE = 0x4000  # <asm-generic/mman.h>
 ROWS = 21
 SOURCE = """
 #define ROWS(name, type, count) \\
@@ -68,6 +70,14 @@ kernel void by_product(global int *out, global const int *in, global const int *
   size_t row = get_global_id(0); int sum = 0; long step = by[0] & 1;
   for (long k = 0; k < n; k++) sum = sum * 3 + in[row * n + k * step];
   out[row] = sum; }
+kernel void unsigned_rows(global int *out, global const int *in, global const int *by, int n) {
+  uint row = get_global_id(0), m = n; int sum = 0;
+  for (uint k = 0; k < m; k++) sum = sum * 3 + in[row * m + k];
+  out[row] = sum; }
+kernel void unsigned_chosen(global int *out, global const int *in, global const int *by, int n) {
+  uint row = get_global_id(0), m = n; int sum = 0;
+  if (by[row % 35] & 1) for (uint k = m / 3; k != m; k++) sum = sum * 3 + in[(row % 16) * m + k];
+  out[row] = sum; }
 struct pair { int a, b; };
 kernel void pairs(global int *out, global const struct pair *in, global const int *by, int n) {
   size_t row = get_global_id(0); int sum = 0;
@@ -80,7 +90,8 @@ kernel void jumping(global int *out, global const int *in, global const int *by,
 """
 KERNELS = {"floats": "f4", "doubles": "f8", "bytes": "u1", "shorts": "i2", "longs": "u8", "known": "f4",
            "two": "f4", "once": "f4", "nested": "i4", "some": "i4", "until": "i4",
-           "guarded": "i4", "chosen": "i4", "none": "i4", "inside": "i4",
+           "unsigned_rows": "i4", "unsigned_chosen": "i4", "guarded": "i4",
+           "chosen": "i4", "none": "i4", "inside": "i4",
            "written": "i4", "by_product": "i4", "jumping": "i4", "pairs": "i4"}  # fmt: skip
 FORMS = [(1, 1), (4, 2), (8, 1), (16, 1)]
 AVX512 = frozenset("fma f16c sse4.1 avx avx2 avx512f avx512bw avx512dq avx512vl".split())
@@ -204,3 +215,54 @@ def test_sums_as_indices(before_the_end, count, by, n):
     number = {"i8": np.int8, "i64": np.int64}[count]
     program.run("main", rows, rows, out, data, number(by), number(n))
     assert np.array_equal(out, want)
+
+
+AROUND = """
+#define AROUND(name, type) \\
+kernel void name(global uint *out, global const uchar *in, global const uint *starts, uint some, int n) { \\
+  uint start = starts[get_global_id(0)], sum = 0; \\
+  if (some >> get_global_id(0) & 1) for (uint k = 0; k < n; k++) sum = sum * 3 + in[(type)(start + k)]; \\
+  out[get_global_id(0)] = sum; }
+AROUND(plain, uint) AROUND(with_sign, int)
+"""
+
+
+@pytest.fixture(scope="module")
+def all_indices():
+    """Memory that any index of 32 bits leads to: nothing is there before and after."""
+    room = mmap.mmap(-1, (1 << 32) + 2 * mmap.PAGESIZE, mmap.MAP_PRIVATE | MAP_NORESERVE)
+    start = ctypes.addressof(ctypes.c_char.from_buffer(room))
+    libc = ctypes.CDLL(None, use_errno=True)
+    for at in (start, start + mmap.PAGESIZE + (1 << 32)):
+        assert libc.mprotect(ctypes.c_void_p(at), mmap.PAGESIZE, 0) == 0
+    view = np.frombuffer(room, np.uint8, 1 << 32, mmap.PAGESIZE)
+    for end in (0, 1 << 31, 1 << 32):
+        near = view[max(end - 4096, 0) : end + 4096]
+        near[:] = np.random.default_rng(end).integers(0, 256, near.size)
+    yield view
+    for at in (start, start + mmap.PAGESIZE + (1 << 32)):
+        assert libc.mprotect(ctypes.c_void_p(at), mmap.PAGESIZE, 3) == 0
+
+
+@pytest.mark.parametrize("name", ["plain", "with_sign"])
+@pytest.mark.parametrize("width", [4, 8, 16])
+def test_indices_that_go_on_at_the_other_end(all_indices, name, width):
+    """Rows of lanes whose index of 32 bits does so are not loaded as whole vectors, and all others are."""
+    program = Program(compile_c(AROUND), width=width)
+    assert "transpose" in program.code(name).text
+    view, base = all_indices, 1 << 31 if name == "with_sign" else 0
+    turn = 1 << 31 if name == "with_sign" else 1 << 32
+    for first, some, n in (
+        (turn - 99, ALL, 40), (turn - 99, 0x0F0F, 40), (turn - 99, 3, 64), (turn - 21, ALL, 9),
+        (turn - 99, 7, 65), (512, ALL, 33),
+    ):  # fmt: skip
+        out, want = np.full(16, 7, np.uint32), np.zeros(16, np.uint32)
+        for row in range(16):
+            if some >> row & 1:
+                for k in range(n):
+                    index = (first + 16 * row + k) % (1 << 32)
+                    at = (index + (1 << 31)) % (1 << 32) if name == "with_sign" else index
+                    want[row] = np.uint32((int(want[row]) * 3 + int(view[at])) % (1 << 32))
+        starts = np.arange(first, first + 256, 16, np.int64).astype(np.uint32)
+        program.run(name, 16, 16, out, view[base:], starts, np.uint32(some), np.int32(n))
+        assert np.array_equal(out, want), (first, some, n)
