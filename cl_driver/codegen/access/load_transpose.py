@@ -14,22 +14,36 @@ from collections.abc import Callable
 from ...passes.ir.dominance import Loop, LoopNest, dominators
 from ...passes.ir.instructions import ADDRESS, EXTINST_WITH_EFFECT, PURE, is_constant_int, predecessors
 from ...spirv.enums import Op
-from ...spirv.module import Block, Function, Instruction, Kind, Value
+from ...spirv.module import Block, Function, Instruction, Kind, Type, Value
+from ..llvm.forms import SCALAR, Form
 from ..llvm.types import ir_type, size_of
 from .emitter import AccessEmitter
 
-_STEPS = (Op.PtrAccessChain, Op.InBoundsPtrAccessChain)
 _WHILE_LESS = {Op.SLessThan: "s", Op.ULessThan: "u"}
 
 
 class Rows:
-    """Where a load goes on by one element per iteration of a loop. index: a sum of 32 bits on the way there,
-    which grows with the count, or None; is_signed: how it is extended then."""
+    """Where a load goes on by one element per iteration of a loop.
 
-    def __init__(self, loop: CountedLoop, index: Value | None, is_signed: bool) -> None:
+    terms: what its address is the sum of besides the count, as (value, factor) or (None, bytes), all of it
+    from before the loop; index: a sum of 32 bits on the way there, which the count is part of, if there is
+    one.
+    """
+
+    def __init__(self, loop: CountedLoop) -> None:
         self.loop = loop
-        self.index = index
+        self.terms: list[tuple[Value | None, int]] = []
+        self.index: Index | None = None
+
+
+class Index:
+    """A sum of 32 bits that becomes part of an address. scale: bytes that one is; is_signed: how it is
+    extended; terms: (value, 1 or -1) besides the count, as many bits of each as it has."""
+
+    def __init__(self, scale: int, is_signed: bool) -> None:
+        self.scale = scale
         self.is_signed = is_signed
+        self.terms: list[tuple[Value, int]] = []
 
 
 def find_rows(e: AccessEmitter, i: Instruction) -> Rows | None:
@@ -42,86 +56,161 @@ def find_rows(e: AccessEmitter, i: Instruction) -> Rows | None:
     loop = e.counted_loops.around(e.current)
     if loop is None or e.is_varying(loop.count) or e.stride_is_mixed(loop.count) or i.mask in loop.inside:
         return None
-    found: list[Rows] = []
-    terms: list[tuple[Value, int, Rows | None]] = [(pointer, 1, None)]
+    if loop.before not in e.before_jumps:
+        return None
+    rows, counts = Rows(loop), 0
+    terms: list[tuple[Value | None, int]] = [(pointer, 1)]
     while terms:
-        value, scale, within = terms.pop()
+        value, scale = terms.pop()
         if not isinstance(value, Instruction) or value not in loop.inside:
-            continue
-        if value is loop.count and scale == size_of(type_) and (within or not loop.may_turn):
-            found.append(within or Rows(loop, None, False))
-        elif within:
-            if (narrow := _narrow_terms(value, scale)) is None:
+            if value is not None and _is_private(e, value):
                 return None
-            terms += [(v, factor, within) for v, factor in narrow]
-        elif (index := _narrow_index(value)) is not None:
-            terms.append((index, scale, Rows(loop, index, value.op is not Op.UConvert)))
+            rows.terms.append((value, scale))
+        elif value is loop.count and scale == size_of(type_) and not loop.may_turn:
+            counts += 1
         elif more := _terms(e, value, scale):
-            terms += [(v, factor, None) for v, factor in more]
+            terms += more
         else:
-            return None
-    return found[0] if len(found) == 1 else None
+            # A sum that the count is not in is as good as any other value, but only outside of the loop.
+            index = _index_of(loop, value, scale)
+            if index is None or scale != size_of(type_):
+                return None
+            rows.index = index
+            counts += 1
+    return rows if counts == 1 else None
 
 
-def _narrow_index(value: Instruction) -> Value | None:
-    """A sum of 32 bits that becomes an address, of an index or of a number that is extended; with its sign
-    as an index."""
+def _is_private(e: AccessEmitter, value: Value) -> bool:
+    """Whether it is a place in private memory, which is not the same in all lanes though it has no stride."""
+    return not e.is_varying(value) and e.stride_is_mixed(value) and not e.stride(value)
+
+
+def _index_of(loop: CountedLoop, value: Instruction, scale: int) -> Index | None:
+    """A sum of 32 bits that the count is part of, once: of an access chain, which takes it with its sign, or
+    of an extension."""
+    index = Index(scale, value.op is not Op.UConvert)
     if value.op in (Op.UConvert, Op.SConvert) and value.type.width == 64:
         (value,) = value.operands
-    is_sum = isinstance(value, Instruction) and value.op in (Op.IAdd, Op.ISub)
-    return value if is_sum and value.type.width == 32 else None
+    if value.op not in (Op.IAdd, Op.ISub) or value.type.width != 32:
+        return None
+    counts, terms = 0, [(value, 1)]
+    while terms:
+        value, sign = terms.pop()
+        if not isinstance(value, Instruction) or value not in loop.inside:
+            index.terms.append((value, sign))
+        elif value is loop.count and sign == 1:
+            counts += 1
+        elif value.op in (Op.IAdd, Op.ISub):
+            terms += [(value.operands[0], sign), (value.operands[1], sign if value.op is Op.IAdd else -sign)]
+        elif value.op in (Op.UConvert, Op.SConvert) and value.operands[0].type.width >= 32:
+            terms.append((value.operands[0], sign))
+        else:
+            return None
+    return index if counts == 1 else None
 
 
-def _narrow_terms(value: Instruction, scale: int) -> list[tuple[Value, int]] | None:
-    """What a value is the sum of as far as its lowest 32 bits go; None if it is none."""
-    op, operands = value.op, value.operands
-    if op in (Op.IAdd, Op.ISub):
-        return [(operands[0], scale), (operands[1], scale if op is Op.IAdd else -scale)]
-    if op in (Op.UConvert, Op.SConvert) and operands[0].type.width >= 32:
-        return [(operands[0], scale)]
-    return None
-
-
-def _terms(e: AccessEmitter, value: Instruction, scale: int) -> list[tuple[Value, int]] | None:
-    """What a value is the sum of, as (value, factor); None if it is none."""
+def _terms(e: AccessEmitter, value: Instruction, scale: int) -> list[tuple[Value | None, int]] | None:
+    """What a value is the sum of, as (value, factor) or (None, bytes); None if it is none."""
     op, operands = value.op, value.operands
     if op in (Op.IAdd, Op.ISub) and value.type.width == 64:  # fewer bits may wrap
         return [(operands[0], scale), (operands[1], scale if op is Op.IAdd else -scale)]
     if op in (Op.Bitcast, Op.CopyObject):
         return [(operands[0], 1)] if operands[0].type.kind is Kind.POINTER else None
     terms = e.contiguity.address_terms(value) if op in ADDRESS else None
-    return [(v, factor) for v, factor in terms if v is not None] if terms else None
+    return [*terms] if terms else None
 
 
-def _places(
-    e: AccessEmitter, pointer: Instruction, affine: tuple[str, int] | None, mask: str | None
-) -> list[str]:
-    """Each lane's address. affine: lane 0's and the stride, where there is one. mask: lanes that are not in
-    it, which must not be empty, get the address of one that is."""
-    width, step = e.width, None
-    if affine is not None:
-        first, stride = affine
-        if mask is None:
-            return [e.emit(f"getelementptr i8, ptr {first}, i64 {lane * stride}") for lane in range(width)]
-        offsets = ", ".join(f"i64 {lane * stride}" for lane in range(width))
-        lanes = e.emit(f"getelementptr i8, ptr {first}, {e.form('i64')} <{offsets}>")
-    else:
-        last = pointer.operands[-1] if pointer.op in _STEPS and len(pointer.operands) == 2 else None
-        if last is None or e.is_varying(last) or not e.is_varying(pointer.operands[0]):
-            lanes = e.leaf(pointer)
+def _before_loop(
+    e: AccessEmitter, found: Rows, size: int, affine: tuple[str, int] | None, mask: str | None
+) -> tuple[str, str, int | None]:
+    """What all iterations have in common: (how many have whole tiles, of the count's type; each lane's
+    address in the first, or lane 0's; the stride if it is lane 0's)."""
+    outer, e.lines = e.lines, e.before_jumps[found.loop.before]
+    loop, c = found.loop, ir_type(found.loop.count.type)
+    start, limit = e.operand(loop.start), e.operand(loop.limit)
+    total = e.emit(f"sub {c} {limit}, {start}")
+    if loop.signedness:  # such a loop runs once if the limit is not above the start
+        runs = e.emit(f"icmp {loop.signedness}gt {c} {limit}, {start}")
+        total = e.emit(f"select i1 {runs}, {c} {total}, {c} 0")
+    whole = e.emit(f"and {c} {total}, {-e.width}")
+    varying = found.index is not None or any(v is not None and e.is_varying(v) for v, _ in found.terms)
+    stride = None if affine is None or varying or mask is not None else affine[1]
+    f, value_of = (e.form, e.leaf) if stride is None else (SCALAR, e.operand)
+    base, parts = "", []
+    for value, factor in found.terms:
+        if value is None:
+            parts.append(f.splat("i64", str(factor)))
+        elif value.type.kind is Kind.POINTER:
+            base = value_of(value)
         else:
-            step = f"{ir_type(last.type)} {e.operand(last)}"
-            lanes = e.leaf(pointer.operands[0])
+            parts.append(_product(e, f, value_of(value), value.type, factor))
+    if found.index is None:
+        first = start if stride is not None else e.splat(start, c, f)
+        parts.append(_product(e, f, first, loop.start.type, size))
+    else:
+        first, stays = _first_index(e, found, start, total)
+        whole = _if_all(e, stays, mask, c, whole)
+        extended = e.emit(f"{'sext' if found.index.is_signed else 'zext'} {f('i32')} {first} to {f('i64')}")
+        parts.append(e.emit(f"mul {f('i64')} {extended}, {f.splat('i64', str(found.index.scale))}"))
+    offset = parts[0]
+    for part in parts[1:]:
+        offset = e.emit(f"add {f('i64')} {offset}, {part}")
+    rows = e.emit(f"getelementptr i8, {f('ptr')} {base}, {f('i64')} {offset}")
     if mask is not None:
-        active = e.splat(e.first_active("ptr", lanes, mask), "ptr", e.form)
-        lanes = e.emit(f"select {e.form('i1')} {mask}, {e.form('ptr')} {lanes}, {e.form('ptr')} {active}")
-    places = []
-    for k in range(width):
-        place = e.emit(f"extractelement {e.form('ptr')} {lanes}, i32 {k}")
-        if step is not None:
-            place = e.emit(f"getelementptr [{size_of(pointer.type.element)} x i8], ptr {place}, {step}")
-        places.append(place)
-    return places
+        whole = e.emit(f"select i1 {e.any_lane(mask)}, {c} {whole}, {c} 0")
+        active = e.splat(e.first_active("ptr", rows, mask), "ptr", f)
+        rows = e.emit(f"select {f('i1')} {mask}, {f('ptr')} {rows}, {f('ptr')} {active}")
+    e.lines = outer
+    return whole, rows, stride
+
+
+def _product(e: AccessEmitter, f: Form, operand: str, type_: Type, factor: int) -> str:
+    """Bytes: an integer, extended with its sign as those of access chains are, times a factor."""
+    if type_.width < 64:
+        operand = e.emit(f"sext {f(ir_type(type_))} {operand} to {f('i64')}")
+    return e.emit(f"mul {f('i64')} {operand}, {f.splat('i64', str(factor))}")
+
+
+def _first_index(e: AccessEmitter, found: Rows, start: str, total: str) -> tuple[str, list[str]]:
+    """All lanes' index of 32 bits in the first iteration, and what holds if none of them goes on at the other
+    end of its range: an i1, `<W x i1>`."""
+    index, loop, f = found.index, found.loop, e.form
+    assert index is not None
+
+    def low(g: Form, type_: Type, operand: str) -> str:
+        return e.emit(f"trunc {g(ir_type(type_))} {operand} to {g('i32')}") if type_.width > 32 else operand
+
+    first = e.splat(low(SCALAR, loop.start.type, start), "i32", f)
+    for value, sign in index.terms:
+        operand = low(f, value.type, e.leaf(value))
+        first = e.emit(f"{'add' if sign > 0 else 'sub'} {f('i32')} {first}, {operand}")
+    end, c = -1 << 31 if index.is_signed else 0, ir_type(loop.count.type)
+    is_short = "true"
+    if c != "i32" or index.is_signed:
+        is_short = e.emit(f"icmp ule {c} {total}, {(1 << 32) - 1 + end}")
+    room = e.splat(e.emit(f"sub i32 {end}, {low(SCALAR, loop.count.type, total)}"), "i32", f)
+    fits = e.emit(f"icmp {'sle' if index.is_signed else 'ule'} {f('i32')} {first}, {room}")
+    return first, [is_short, fits]
+
+
+def _if_all(e: AccessEmitter, stays: list[str], mask: str | None, c: str, whole: str) -> str:
+    """As many iterations if that holds in all lanes of a mask, else 0."""
+    is_short, fits = stays
+    f = e.form
+    beyond = e.emit(f"xor {f('i1')} {fits}, splat (i1 true)")
+    if mask is not None:
+        beyond = e.emit(f"and {f('i1')} {beyond}, {mask}")
+    some = e.emit(f"or i1 {e.any_lane(beyond)}, {e.emit(f'xor i1 {is_short}, true')}")
+    return e.emit(f"select i1 {some}, {c} 0, {c} {whole}")
+
+
+def _places(e: AccessEmitter, rows: str, stride: int | None, done: str) -> list[str]:
+    """Each lane's address, so many bytes after the row's start."""
+    if stride is None:
+        starts = [e.emit(f"extractelement {e.form('ptr')} {rows}, i32 {lane}") for lane in range(e.width)]
+        return [e.emit(f"getelementptr i8, ptr {start}, i64 {done}") for start in starts]
+    first = e.emit(f"getelementptr i8, ptr {rows}, i64 {done}")
+    return [e.emit(f"getelementptr i8, ptr {first}, i64 {lane * stride}") for lane in range(e.width)]
 
 
 def load_rows(
@@ -131,20 +220,10 @@ def load_rows(
     """The leaf of a load of find_rows. affine, mask: as of gather; slow(): the leaf of the last ones."""
     type_, loop = i.type, found.loop
     width, t, f, size = e.width, ir_type(type_), e.form, size_of(type_)
+    whole, starts, stride = _before_loop(e, found, size, affine, mask)
     c = ir_type(loop.count.type)
-    count, start, limit = (e.operand(v) for v in (loop.count, loop.start, loop.limit))
-    done = e.emit(f"sub {c} {count}, {start}")
-    total = e.emit(f"sub {c} {limit}, {start}")
-    if loop.signedness:  # such a loop runs once if the limit is not above the start
-        runs = e.emit(f"icmp {loop.signedness}gt {c} {limit}, {start}")
-        total = e.emit(f"select i1 {runs}, {c} {total}, {c} 0")
-    whole = e.emit(f"and {c} {total}, {-width}")
+    done = e.emit(f"sub {c} {e.operand(loop.count)}, {e.operand(loop.start)}")
     is_whole = e.emit(f"icmp ult {c} {done}, {whole}")
-    if found.index is not None:
-        stays = _stays_in_range(e, found, c, done, total, mask)
-        is_whole = e.emit(f"and i1 {is_whole}, {stays}")
-    if mask is not None:
-        is_whole = e.emit(f"and i1 {is_whole}, {e.any_lane(mask)}")
     tile = e.alloca(f"[{width * width} x {t}]", 64)
     labels = [e.new_label(name) for name in ("rows", "transpose", "row", "gather", "loaded")]
     e.emit_void(f"br i1 {is_whole}, label %{labels[0]}, label %{labels[3]}")
@@ -153,9 +232,11 @@ def load_rows(
     is_first = e.emit(f"icmp eq {c} {number}, 0")
     e.emit_void(f"br i1 {is_first}, label %{labels[1]}, label %{labels[2]}")
     e.begin_block(labels[1])
+    behind = done if loop.count.type.width == 64 else e.emit(f"zext {c} {done} to i64")
+    behind = e.emit(f"mul i64 {behind}, {size}")
     rows = [
         e.emit(f"load {f(t)}, ptr {at}, align {alignment}{metadata}")
-        for at in _places(e, i.operands[0], affine, mask)
+        for at in _places(e, starts, stride, behind)
     ]
     for k, row in enumerate(_transposed(e, t, rows)):
         at = e.emit(f"getelementptr i8, ptr {tile}, i64 {k * width * size}")
@@ -171,30 +252,6 @@ def load_rows(
     e.emit_void(f"br label %{labels[4]}")
     e.begin_block(labels[4])
     return e.emit(f"phi {f(t)} [ {fast}, %{labels[2]} ], [ {other}, %{end} ]")
-
-
-def _stays_in_range(e: AccessEmitter, found: Rows, c: str, done: str, total: str, mask: str | None) -> str:
-    """i1: whether no lane's index of 32 bits goes on at the other end of its range. It is asked of where the
-    loop starts, so that the answer is the same for all its iterations."""
-    assert found.index is not None
-    f, end = e.form, -1 << 31 if found.is_signed else 0
-    is_short = "true"
-    if c != "i32" or found.is_signed:
-        is_short = e.emit(f"icmp ule {c} {total}, {(1 << 32) - 1 + end}")
-
-    def low(operand: str) -> str:
-        return operand if c == "i32" else e.emit(f"trunc {c} {operand} to i32")
-
-    room = e.splat(e.emit(f"sub i32 {end}, {low(total)}"), "i32", f)
-    first = e.emit(f"sub {f('i32')} {e.leaf(found.index)}, {e.splat(low(done), 'i32', f)}")
-    fits = e.emit(f"icmp {'sle' if found.is_signed else 'ule'} {f('i32')} {first}, {room}")
-    if mask is not None:
-        left_out = e.emit(f"xor {f('i1')} {mask}, splat (i1 true)")
-        fits = e.emit(f"or {f('i1')} {fits}, {left_out}")
-    beyond = e.emit(f"xor {f('i1')} {fits}, splat (i1 true)")
-    some = e.any_lane(beyond)
-    none = e.emit(f"xor i1 {some}, true")
-    return e.emit(f"and i1 {none}, {is_short}")
 
 
 def _transposed(e: AccessEmitter, t: str, rows: list[str]) -> list[str]:
@@ -221,14 +278,17 @@ def _transposed(e: AccessEmitter, t: str, rows: list[str]) -> list[str]:
 
 class CountedLoop:
     """A loop that counts up by 1. count: phi; start, limit: Values; signedness: "" if it ends at the limit,
-    else "s" or "u" if it goes on below it; may_turn: whether the count may become negative on its way."""
+    else "s" or "u" if it goes on below it; may_turn: whether the count may become negative on its way;
+    inside: all its instructions; before: the block that it is entered from."""
 
     def __init__(
-        self, count: Instruction, start: Value, limit: Value, signedness: str, inside: set[Instruction]
-    ) -> None:
+        self, count: Instruction, start: Value, limit: Value, signedness: str, inside: set[Instruction],
+        before: Block,
+    ) -> None:  # fmt: skip
+        self.before = before
         self.count = count
         self.may_turn = count.type.width < 64 and signedness != "s"
-        self.inside = inside  # all its instructions
+        self.inside = inside
         self.start = start
         self.limit = limit
         self.signedness = signedness
@@ -272,8 +332,8 @@ def _counted(loop: Loop) -> CountedLoop | None:
     edges = dict(zip(count.operands[1::2], count.operands[::2], strict=True))
     if edges.pop(latch, None) is not following:
         return None
-    (start,) = edges.values()
-    return CountedLoop(count, start, limit, signedness, inside)
+    ((before, start),) = edges.items()
+    return CountedLoop(count, start, limit, signedness, inside, before)
 
 
 def _leaves_or_acts(loop: Loop, block: Block) -> bool:

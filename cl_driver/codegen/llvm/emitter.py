@@ -124,6 +124,7 @@ class FunctionEmitter:
         self.builtin_addresses: dict[Value, BuiltinAddress] = {}  # of access chains into Input variables
         self.labels: dict[Block, str] = {}
         self.exits: dict[Block, str] = {}  # label of the LLVM block that a SPIR-V block ends in
+        self.before_jumps: dict[Block, Lines] = {}  # places before the branches of SPIR-V blocks
         self.label = "entry"  # of the LLVM block that lines go to
         self.access_group = ""  # metadata of accesses that do not depend on other work-items' ones
         self.aliases: AliasScopes | None = None  # of what is emitted, in kernels
@@ -477,10 +478,14 @@ class FunctionEmitter:
         self.finish_phis()
 
     def before_jump(self) -> None:
-        """Before the branch of a block: one that leads back may end the function."""
+        """Before the branch of a block: one that leads back may end the function, and what loops want from
+        before them may be put there."""
         order = self._order
         if self.is_terminable and min(order[b] for b in self.current.successors()) <= order[self.current]:
             self.end_if_terminated()
+        before: Lines = []
+        self.before_jumps[self.current] = before
+        self.lines.append(before)
 
     def end_if_terminated(self) -> None:
         """Ends a function whose context was terminated, whatever it was about to do. The loader says where to
