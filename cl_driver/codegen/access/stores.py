@@ -13,11 +13,13 @@ from ...passes.cost.cpu_models import Cost, CpuModel
 from ...passes.ir.remarks import ASKED, CONTIGUOUS, LANES, SHUFFLED, UNIFORM
 from ...spirv.enums import Op, StorageClass
 from ...spirv.module import Instruction, Kind, Type, Undef, Value
+from ..layout.lanes import HARMLESS_BYTES
+from ..library.shared_code import is_written_out
 from ..llvm.forms import form
 from ..llvm.registry import lowers_wide
 from ..llvm.types import ir_type, leaf_types, size_of
 from ..llvm.versioning import emit_versions
-from ..ops.memory import access_alignment, copy_memory_sized, hint_of, store_operand
+from ..ops.memory import access_alignment, copy_memory_sized, hint_of, store_operand, store_value
 from ..ops.memory import store as single_store
 from . import ways
 from .addresses import Address, address_of, all_lanes, is_within_variable
@@ -32,6 +34,7 @@ from .ways import Access, Table, Way, fixed
 # Memory of the host's, a page of which may not be there before something is stored in it.
 _GLOBAL = (StorageClass.CrossWorkgroup, StorageClass.Generic)
 
+_LINES_OF_VOLATILE = 5  # of LLVM IR for each lane
 _MOST_FILLED = 8  # pieces of memory that are filled without a loop
 
 
@@ -91,7 +94,22 @@ def store_to(
 
 
 def _volatile(e: AccessEmitter, access: Access, _: bool) -> None:
-    e.lane_by_lane(access.i, single_store)
+    """Each lane's store by itself; lanes outside of the mask store elsewhere, which takes no branch that can
+    be guessed wrong."""
+    i, value, mask = access.i, access.i.operands[1], e.mask_of(access.i)
+    lines = _LINES_OF_VOLATILE * e.width
+    if mask is None or size_of(value.type) > HARMLESS_BYTES or not is_written_out(e, lines):
+        e.lane_by_lane(i, single_store)
+        return
+    e.written_out += lines
+    e.note(LANES, masked=True)
+    bits, dump = e.emit(f"bitcast {e.form('i1')} {mask} to i{e.width}"), e.harmless_memory("dump")
+    for lane in range(e.width):
+        bit = e.emit(f"trunc i{e.width} {e.emit(f'lshr i{e.width} {bits}, {lane}')} to i1")
+        e.lane = lane
+        place = e.emit(f"select i1 {bit}, ptr {e.operand(access.pointer)}, ptr {dump}")
+        store_value(e, place, value, access.alignment, volatile=True)
+        e.lane = None
 
 
 def _merged_with(e: AccessEmitter, access: Access) -> MergedStores | None:

@@ -17,6 +17,8 @@ from ..llvm.registry import Lowering
 from ..llvm.types import Lines
 from .abi_fields import AbiFields
 
+HARMLESS_BYTES = 128  # of the stack, which lanes outside of a mask get at
+
 
 class LaneEmitter(AbiFields):
     """What is held of `width` work-items at a time.

@@ -18,12 +18,12 @@ from ...spirv.module import Instruction, Kind, Type, Value
 from ..access import ways
 from ..access.addresses import address_of
 from ..access.gather_scatter import leaf_offsets, memory_type, words_of_lanes
+from ..layout.lanes import HARMLESS_BYTES
 from ..library.shared_code import is_written_out
 from ..llvm.forms import SCALAR
 from ..llvm.registry import COMPONENTWISE, EXTENDED, LOWERINGS, Builder
 from ..llvm.types import ir_type, leaf_types, size_of
 from ..ops.memory import access_alignment, chain_terms
-from .operands import HARMLESS_BYTES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ from ...spirv.module import Constant, Instruction, Kind, Type, Undef, Value
 from ..access.packed_vectors import components_of
 from ..atomic.emitter import AtomicEmitter
 from ..expand.float_division import reciprocal
+from ..layout.lanes import HARMLESS_BYTES
 from ..llvm.emitter import Components, ModuleText, describe, instruction_name
 from ..llvm.errors import CodegenError
 from ..llvm.forms import Form
@@ -19,8 +20,6 @@ from ..llvm.types import Lines, constant_text, ir_type, is_register, leaf_types
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
-
-HARMLESS_BYTES = 128
 
 
 class WideOperands(AtomicEmitter):

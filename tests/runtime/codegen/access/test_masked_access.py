@@ -288,3 +288,42 @@ def test_an_empty_mask_stores_to_the_stack(cpu):
         text = program.code(name).text.split("\nr0.rest:")[0]
         (address,) = re.findall(r"@llvm.masked.store.*, ptr align 4 (%\w+), <8 x i1>", text)
         assert (f"{address} = select i1 " in text) == is_safe, name
+
+
+VOLATILE = """
+struct pair { int a; short b; };
+#define STORES(name, type, make) \\
+kernel void name(volatile global type *out, global const int *mask, global const int *at) { \\
+  int i = get_global_id(0); \\
+  if (mask[i] & 1) out[i] = make(i); \\
+  if (mask[i] & 2) out[at[i]] = make(-i); }
+#define PAIR(x) (struct pair){x, 3 * x}
+STORES(ints, int, (int)) STORES(bytes, char, (char)) STORES(vectors, float4, (float4))
+STORES(pairs, struct pair, PAIR)
+"""
+
+
+@pytest.mark.parametrize("width", [4, 8, 16])
+@pytest.mark.parametrize("name, type_", [
+    ("ints", "i4"), ("bytes", "i1"), ("vectors", "4f4"), ("pairs", [("a", "i4"), ("b", "i2")]),
+])  # fmt: skip
+def test_volatile_stores_under_masks(between_guards, name, type_, width):
+    """Each lane's by itself, and lanes outside of the mask, some of whose places are nowhere, leave memory as
+    it is, without a branch for each."""
+    program = Program(compile_c(VOLATILE), width=width)
+    text = program.code(name).text
+    assert "volatile" in text
+    assert name == "pairs" or not re.search(r"^lane\d+:$", text, re.MULTILINE)
+    rng = np.random.default_rng(11)
+    mask = rng.integers(0, 4, ITEMS).astype(np.int32)
+    at = np.where(mask & 2, rng.permutation(ITEMS) + ITEMS, 1 << 30).astype(np.int32)
+    dtype = np.dtype(type_, align=True)
+    out = between_guards(np.zeros(2 * ITEMS * (dtype.itemsize // dtype.base.itemsize), dtype.base), True)
+    want = out.copy()
+    for i in range(ITEMS):
+        for bit, where, number in ((1, i, i), (2, at[i], -i)):
+            if mask[i] & bit:
+                value = (number, 3 * number) if name == "pairs" else number
+                want.reshape(2 * ITEMS, -1)[where] = value
+    program.run(name, ITEMS, ITEMS, out, mask, at)
+    assert np.array_equal(out, want)
