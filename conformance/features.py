@@ -77,7 +77,7 @@ def page(device: Device) -> str:
         "Each line names the test that shows it. Made by `make pages`; why something is absent is in "
         "`tests/features.toml`.",
         "## Versions",
-        _versions(),
+        _versions(device),
         "## Extensions",
         _table("Extension | Version | Test", [(f"`{n}`", *extensions[n]) for n in sorted(extensions)]),
         "## Optional features of OpenCL C",
@@ -101,7 +101,7 @@ def page(device: Device) -> str:
     return "\n\n".join(sections) + "\n"
 
 
-def _versions() -> str:
+def _versions(device: Device) -> str:
     def joined(versions: tuple[tuple[int, int], ...]) -> str:
         return ", ".join(f"{major}.{minor}" for major, minor in versions)
 
@@ -109,7 +109,7 @@ def _versions() -> str:
         "What | Versions",
         [
             ("OpenCL", joined((capabilities.OPENCL_VERSION,)) + f", {platform.PROFILE}"),
-            ("OpenCL C", joined(capabilities.OPENCL_C_VERSIONS)),
+            ("OpenCL C", joined(capabilities.opencl_c_versions(device.limits.cpu))),
             ("SPIR-V", joined(capabilities.SPIRV_VERSIONS)),
             ("Extended instruction sets", ", ".join(capabilities.SPIRV_INSTRUCTION_SETS)),
         ],

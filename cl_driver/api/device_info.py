@@ -300,7 +300,10 @@ DEVICE_INFO: dict[int, Row[Device]] = {
     ),
     cl.CL_DEVICE_OPENCL_C_NUMERIC_VERSION_KHR: uint(make_version(*_opencl_c)),
     cl.CL_DEVICE_OPENCL_C_ALL_VERSIONS: versions(
-        [("OpenCL C", make_version(*version)) for version in capabilities.OPENCL_C_VERSIONS]
+        lambda device: [
+            ("OpenCL C", make_version(*version))
+            for version in capabilities.opencl_c_versions(device.limits.cpu)
+        ]
     ),
     cl.CL_DEVICE_OPENCL_C_FEATURES: versions(
         lambda device: [(name, make_version(3)) for name in capabilities.features(device.limits.cpu)]

@@ -574,8 +574,24 @@ SPIRV_NUMBERS = {
 SPIRV_INSTRUCTION_SETS = ("OpenCL.std", "OpenCL.DebugInfo.100")
 
 # CL_DEVICE_OPENCL_C_ALL_VERSIONS: "Support for at least OpenCL C 3.1, OpenCL C 3.0, OpenCL C 1.2, OpenCL C
-# 1.1, and OpenCL C 1.0 is required for an OpenCL 3.1 device." 2.0 need not be listed.
-OPENCL_C_VERSIONS = ((1, 0), (1, 1), (1, 2), (3, 0), (3, 1))
+# 1.1, and OpenCL C 1.0 is required for an OpenCL 3.1 device."
+_REQUIRED_OPENCL_C = ((1, 0), (1, 1), (1, 2), (3, 0), (3, 1))
+# What OpenCL C 2.0 has without asking, and OpenCL C 3.0 only with these features.
+_FEATURES_OF_OPENCL_C_2 = frozenset((
+    "__opencl_c_3d_image_writes", "__opencl_c_atomic_order_acq_rel", "__opencl_c_atomic_order_seq_cst",
+    "__opencl_c_atomic_scope_all_devices", "__opencl_c_atomic_scope_device", "__opencl_c_device_enqueue",
+    "__opencl_c_generic_address_space", "__opencl_c_images", "__opencl_c_pipes",
+    "__opencl_c_program_scope_global_variables", "__opencl_c_read_write_images",
+    "__opencl_c_work_group_collective_functions",
+))  # fmt: skip
+
+
+def opencl_c_versions(cpu: Cpu) -> tuple[tuple[int, int], ...]:
+    """The versions of OpenCL C that a device has."""
+    has_all = _FEATURES_OF_OPENCL_C_2.issubset(features(cpu))
+    return tuple(sorted((*_REQUIRED_OPENCL_C, *[(2, 0)] * has_all)))
+
+
 # "may return an OpenCL C version newer than OpenCL C 1.2 if and only if all optional OpenCL C features are
 # supported by the device for the newer version."
 HIGHEST_COMPATIBLE_OPENCL_C = (1, 2)

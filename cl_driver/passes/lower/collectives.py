@@ -10,6 +10,7 @@ is nothing (OpenCL C 6.15.11: the copy may be complete when the function returns
 
 from __future__ import annotations
 
+from ...fast_typing import Any
 from ...records import field, record
 from ...spirv.enums import BuiltIn, GroupOperation, Op, OpenCLStd, Scope, StorageClass
 from ...spirv.module import (
@@ -25,10 +26,11 @@ from ...spirv.module import (
     Variable,
 )
 from ...spirv.types import TypeTable
-from ..ir.instructions import PURE, append
+from ..ir.instructions import PURE, append, clone_instruction
 from ..ir.layout import alignment_of, size_of
 from ..ir.ops import PassOp
 from ..ir.plan import PlanError, Slot
+from .copy_loops import CopyLoop, copy_loops, is_event, is_of_group
 
 _EXT = "OpenCL.std"
 
@@ -103,6 +105,8 @@ def lower_collectives(
     A boundary is an OpControlBarrier. New slots are appended to `slots`.
     """
     lowering = _Lowering(function, types, slots, address_bits)
+    for loop in copy_loops(function):
+        lowering.move_loop(loop)
     for block in function.blocks:
         if any(i.op in COLLECTIVES for i in block.instructions):
             lowering.lower(block)
@@ -130,7 +134,7 @@ class _Lowering:
             is_collective = op in COLLECTIVES
             if self.once is not None:
                 depends = not results.isdisjoint(o for o in instruction.operands if isinstance(o, Value))
-                if depends or not (is_collective or op in PURE):
+                if depends or not (is_collective or op in PURE or is_of_group(instruction)):
                     self.flush()
                     results.clear()
             if op is Op.GroupAsyncCopy:
@@ -289,10 +293,15 @@ class _Lowering:
     def copy(self, instruction: Instruction) -> None:
         """OpGroupAsyncCopy: the stride is that of the global side, in elements."""
         once = self.start()
+        self.emit_copy(once, *(self.first(once, self.pass_in(o, "copy")) for o in instruction.operands[1:5]))
+        null = self.types.null(instruction.type)
+        instruction.op = Op.CopyObject
+        instruction.operands = [null]
+        self.out.append(instruction)
+
+    def emit_copy(self, once: Once, target: Value, source: Value, count: Value, stride: Value) -> None:
+        """Where it runs once."""
         types = self.types
-        target, source, count, stride = (
-            self.first(once, self.pass_in(o, "copy")) for o in instruction.operands[1:5]
-        )
         target, source = self.element_pointer(once, target), self.element_pointer(once, source)
         element = target.type.element
         if size_of(element) != size_of(source.type.element):
@@ -325,10 +334,54 @@ class _Lowering:
             append(body, Op.Branch, None, [header])
             index.operands = [types.constant(self.size_type, 0), before, following, body]
             once.end = after
-        null = types.null(instruction.type)
-        instruction.op = Op.CopyObject
-        instruction.operands = [null]
-        self.out.append(instruction)
+
+    def move_loop(self, loop: CopyLoop) -> None:
+        """A boundary takes the loop's place; the loop itself runs once there."""
+        self.block, jump = loop.before, loop.before.terminator
+        self.out = loop.before.instructions[:-1]
+        once = self.start()
+        values: dict[Any, Any] = {v: self.first(once, self.pass_in(v, "copies")) for v in loop.outside}
+        begin, leave = once.end, Block(once.function, "copied")
+        copies = {block: Block(once.function, block.name) for block in loop.blocks}
+        append(begin, Op.Branch, None, [copies[loop.blocks[0]]])
+        ends, clones = {loop.before: begin}, []
+        for block in loop.blocks:
+            once.end = copies[block]
+            once.function.blocks.append(once.end)
+            for i in block.instructions:
+                if i.op is Op.GroupAsyncCopy:
+                    self.emit_copy(once, *(values[o] if o in values else o for o in i.operands[1:5]))
+                if is_event(i):
+                    continue
+                values[i] = clone = clone_instruction(i, [], once.end)
+                once.end.instructions.append(clone)
+                clones.append((i, clone))
+            ends[block] = once.end
+        targets = copies | {loop.behind: leave}
+        for i, clone in clones:
+            places = ends if i.op is Op.Phi else targets
+            clone.operands = [
+                places[o] if isinstance(o, Block) else values.get(o, o) if isinstance(o, Instruction) else o
+                for o in i.operands
+            ]
+        once.function.blocks.append(leave)
+        once.end = leave
+        self.flush()
+        loop.before.instructions = [*self.out, jump]
+        jump.operands = [loop.behind]
+        for phi in loop.behind.phis():
+            phi.operands = [loop.before if o is loop.leaving else o for o in phi.operands]
+        self.forget(loop)
+
+    def forget(self, loop: CopyLoop) -> None:
+        """The blocks of the loop go; its events, which what follows may have, are null."""
+        gone = set(loop.blocks)
+        events = {i for block in gone for i in block.instructions if is_event(i)}
+        self.function.blocks = [block for block in self.function.blocks if block not in gone]
+        for block in self.function.blocks:
+            for i in block.instructions:
+                if not events.isdisjoint(o for o in i.operands if isinstance(o, Instruction)):
+                    i.operands = [self.types.null(o.type) if o in events else o for o in i.operands]
 
 
 def _aligned(type_: Type) -> MemoryAccess:

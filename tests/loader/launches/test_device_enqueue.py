@@ -476,8 +476,14 @@ def test_spirv(session):
 
 
 @pytest.mark.sanitize
-def test_threads(run_client):
-    run_client("threads/children", 50)
+@pytest.mark.parametrize("threads", [None, "1", "6"])  # of the driver; one helps nobody
+def test_threads(run_client, threads):
+    run_client("threads/children", 50, env={"CL_DRIVER_THREADS": threads})
+
+
+@pytest.mark.parametrize("threads", [None, "1", "6"])
+def test_allocations_that_fail(run_client, threads):
+    run_client("threads/child_memory", 100, env={"CL_DRIVER_THREADS": threads})
 
 
 def test_of_a_binary(session):

@@ -101,7 +101,16 @@ def test_what_the_specification_wants_of_every_device():
         "cl_khr_suggested_local_work_size",
     } <= set(found)
     assert set(capabilities.SPIRV_VERSIONS) >= {(1, 0), (1, 1), (1, 2), (1, 3), (1, 4)}
-    assert set(capabilities.OPENCL_C_VERSIONS) >= {(1, 0), (1, 1), (1, 2), (3, 0), (3, 1)}
+
+
+@pytest.mark.parametrize("architecture", ["x86_64", "aarch64"])
+def test_versions_of_the_language(architecture, monkeypatch):
+    """2.0 only where kernels may enqueue kernels, for it has no optional features."""
+    all_ = ((1, 0), (1, 1), (1, 2), (2, 0), (3, 0), (3, 1))
+    assert capabilities.opencl_c_versions(cpu(architecture, ())) == all_
+    monkeypatch.setenv("CL_DRIVER_DEVICE_ENQUEUE", "0")
+    found = capabilities.opencl_c_versions(cpu(architecture, ()))
+    assert found == tuple(version for version in all_ if version != (2, 0))
 
 
 def test_sizes_that_the_specification_wants():
