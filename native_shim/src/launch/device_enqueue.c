@@ -196,7 +196,7 @@ uint32_t cld_block_size(uint32_t which, uint32_t block, const struct cld_ndrange
     }
     struct cld_launch launch;
     bool empty;
-    if (cld_ndrange_of_block(parent->queue, info, range, &launch, &empty) || empty)
+    if (cld_ndrange_of_block(parent->queue, info, range, false, &launch, &empty) || empty)
         return 0;
     uint64_t items = launch.local_size[0] * launch.local_size[1] * launch.local_size[2];
     if (which == CLD_SUB_GROUP_COUNT)
