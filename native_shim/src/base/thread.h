@@ -41,6 +41,7 @@ struct cld_self {
         struct cld_event *first, *last;
         struct cld_event *urgent; /* the last one of an urgent queue; NULL: there is none */
     } children;
+    unsigned kept_children; /* of these, by enqueue_kernel */
 };
 
 extern _Thread_local struct cld_self cld_self_storage;

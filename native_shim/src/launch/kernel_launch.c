@@ -362,12 +362,18 @@ static __attribute__((noinline)) void run_pieces(struct cld_event *command, cons
     }
 }
 
+void cld_launch_give_children(struct cld_self *self) {
+    self->kept_children = 0;
+    if (self->children.first)
+        cld_pool_push(&self->children);
+}
+
 /* Groups up to last were executed, of a kernel that may enqueue others, or be ended from outside. */
 static __attribute__((noinline)) cl_int after_odd(const struct cld_event *command, struct cld_self *self,
                                                   uint64_t last) {
     /* What this thread has made ready it executes itself if that was the end. */
-    if (command->enqueues && self->children.first && (command->share || last < command->total))
-        cld_pool_push(&self->children);
+    if (command->enqueues && (command->share || last < command->total))
+        cld_launch_give_children(self);
     bool may_have_ended = command->kernel.info->flags & CLD_KERNEL_TERMINABLE;
     return may_have_ended && atomic_load(&command->queue->context->terminated) ? CL_CONTEXT_TERMINATED_KHR
                                                                                : CL_SUCCESS;
