@@ -97,7 +97,10 @@ static cl_command_queue make_queue(struct cld_context *context, struct cld_devic
     if (queue->next)
         queue->next->previous = queue;
     context->queues = queue;
-    atomic_store_explicit(&queue->is_terminated, atomic_load(&context->terminated), memory_order_relaxed);
+    bool is_terminated = atomic_load(&context->terminated);
+    atomic_store_explicit(&queue->is_terminated, is_terminated, memory_order_relaxed);
+    atomic_store_explicit(&queue->refuses, is_terminated || properties & CL_QUEUE_ON_DEVICE,
+                          memory_order_relaxed);
     cld_unlock(context);
     if (property_list) {
         size_t count = 0;

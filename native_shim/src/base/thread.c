@@ -77,11 +77,8 @@ static bool grow(uint8_t **memory, size_t *capacity, size_t size) {
     return true;
 }
 
-/* Bytes behind the end of local memory, for whole vectors (cl_driver/codegen/lockstep/lane_constants.py). */
-enum { LOCAL_SLACK = 512 };
-
-bool cld_self_arenas(struct cld_self *self, size_t local_size, size_t scratch_size) {
-    return grow(&self->kernel.local_memory, &self->local_capacity, local_size + LOCAL_SLACK) &&
+bool cld_self_grow(struct cld_self *self, size_t local_size, size_t scratch_size) {
+    return grow(&self->kernel.local_memory, &self->local_capacity, local_size + CLD_LOCAL_SLACK) &&
            grow(&self->kernel.scratch, &self->scratch_capacity, scratch_size);
 }
 

@@ -41,6 +41,7 @@ struct cld_self {
         struct cld_event *first, *last;
         struct cld_event *urgent; /* the last one of an urgent queue; NULL: there is none */
     } children;
+    unsigned kept_children; /* of these, by enqueue_kernel */
 };
 
 extern _Thread_local struct cld_self cld_self_storage;
@@ -49,6 +50,8 @@ void cld_self_register(struct cld_self *self);
 
 static inline struct cld_self *cld_self(void) {
     struct cld_self *self = &cld_self_storage;
+    /* The address takes a call. Compilers that know where it comes from make the call again for each use. */
+    __asm__("" : "+r"(self));
     if (__builtin_expect(!self->registered, 0))
         cld_self_register(self);
     return self;
@@ -57,9 +60,18 @@ static inline struct cld_self *cld_self(void) {
 /* What else happens when a thread ends that used the driver. To be called by constructors. */
 void cld_on_thread_end(void (*end)(struct cld_self *self));
 
+/* Bytes behind the end of local memory, for whole vectors (cl_driver/codegen/lockstep/lane_constants.py). */
+enum { CLD_LOCAL_SLACK = 512 };
+
 /* Makes room for a launch in self->kernel: local memory and scratch of at least these sizes, 128-byte
  * aligned. They stay for later launches. False when out of memory. */
-bool cld_self_arenas(struct cld_self *self, size_t local_size, size_t scratch_size);
+bool cld_self_grow(struct cld_self *self, size_t local_size, size_t scratch_size);
+
+static inline bool cld_self_arenas(struct cld_self *self, size_t local_size, size_t scratch_size) {
+    bool fits =
+        local_size + CLD_LOCAL_SLACK <= self->local_capacity && scratch_size <= self->scratch_capacity;
+    return __builtin_expect(fits, 1) || cld_self_grow(self, local_size, scratch_size);
+}
 
 /* Kernels run with the default floating-point environment, whatever the host chose for its own threads. */
 uint64_t cld_float_enter(void);

@@ -28,6 +28,10 @@ enum { WAIT_KERNEL = 1 }; /* CLK_ENQUEUE_FLAGS_WAIT_KERNEL */
 
 enum { PROFILING_COMMAND_EXEC_TIME = 1 };
 
+/* Children that a thread keeps to itself until its kernel has run. More are worth the attention of others,
+ * who may execute them while the kernel goes on, so that it finds memory for the next that is in caches. */
+enum { MOST_KEPT = 64 };
+
 static struct cld_kernel_info *find_block(const struct cld_event *parent, uint32_t block) {
     const struct cld_executable *executable = parent->kernel.info->executable;
     block &= ~CLD_BLOCK_TELLS;
@@ -111,10 +115,13 @@ static int32_t hand_over(struct cld_self *self, struct cld_event *command, bool 
     }
     if (event)
         *event = command;
-    if (waits)
+    if (waits) {
         cld_family_await(parent, command);
-    else
-        cld_command_submit(command, &self->children);
+        return SUCCESS;
+    }
+    cld_command_submit(command, &self->children);
+    if (++self->kept_children >= MOST_KEPT)
+        cld_launch_give_children(self);
     return SUCCESS;
 }
 
@@ -196,7 +203,7 @@ uint32_t cld_block_size(uint32_t which, uint32_t block, const struct cld_ndrange
     }
     struct cld_launch launch;
     bool empty;
-    if (cld_ndrange_of_block(parent->queue, info, range, &launch, &empty) || empty)
+    if (cld_ndrange_of_block(parent->queue, info, range, false, &launch, &empty) || empty)
         return 0;
     uint64_t items = launch.local_size[0] * launch.local_size[1] * launch.local_size[2];
     if (which == CLD_SUB_GROUP_COUNT)

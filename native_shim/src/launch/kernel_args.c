@@ -14,7 +14,13 @@ static cl_int set_value(struct cld_kernel *kernel, const struct cld_arg_info *ar
                         const void *arg_value) {
     CLD_REQUIRE(arg_size == arg->size, CL_INVALID_ARG_SIZE, "arg_size is not the type's");
     CLD_REQUIRE(arg_value, CL_INVALID_ARG_VALUE, "arg_value is NULL");
-    memcpy(kernel->block + arg->offset, arg_value, arg_size);
+    uint8_t *place = kernel->block + arg->offset;
+    if (arg_size == sizeof(uint32_t)) /* most are of these sizes, which take no call */
+        memcpy(place, arg_value, sizeof(uint32_t));
+    else if (arg_size == sizeof(uint64_t))
+        memcpy(place, arg_value, sizeof(uint64_t));
+    else
+        memcpy(place, arg_value, arg_size);
     return CL_SUCCESS;
 }
 
@@ -24,8 +30,8 @@ static void set_pointer(struct cld_kernel *kernel, cl_uint index, struct cld_mem
 }
 
 /* A memory object of the kernel's context, or NULL where that was given. */
-static inline cl_int read_memory(const struct cld_kernel *kernel, size_t arg_size, const void *arg_value,
-                                 struct cld_mem **mem) {
+static cl_int read_memory(const struct cld_kernel *kernel, size_t arg_size, const void *arg_value,
+                          struct cld_mem **mem) {
     cl_mem handle = NULL;
     *mem = NULL;
     CLD_REQUIRE(arg_size == sizeof handle, CL_INVALID_ARG_SIZE, "arg_size is not sizeof(cl_mem)");
@@ -40,7 +46,8 @@ static inline cl_int read_memory(const struct cld_kernel *kernel, size_t arg_siz
 }
 
 /* "If the argument is a buffer object, the arg_value pointer can be NULL or point to a NULL value." */
-static cl_int set_buffer(struct cld_kernel *kernel, cl_uint index, size_t arg_size, const void *arg_value) {
+static __attribute__((noinline, cold)) cl_int set_odd_buffer(struct cld_kernel *kernel, cl_uint index,
+                                                             size_t arg_size, const void *arg_value) {
     struct cld_mem *mem;
     CLD_TRY(read_memory(kernel, arg_size, arg_value, &mem));
     if (!mem) {
@@ -53,6 +60,23 @@ static cl_int set_buffer(struct cld_kernel *kernel, cl_uint index, size_t arg_si
                 "the kernel writes to the buffer, which never changes");
     set_pointer(kernel, index, mem, mem->data);
     return CL_SUCCESS;
+}
+
+/* In most calls it is a buffer that may be written: those that set_odd_buffer() would make the same of. */
+static inline cl_int set_buffer(struct cld_kernel *kernel, cl_uint index, size_t arg_size,
+                                const void *arg_value) {
+    cl_mem handle;
+    if (__builtin_expect(arg_size == sizeof handle && arg_value, 1)) {
+        memcpy(&handle, arg_value, sizeof handle);
+        struct cld_mem *mem = cld_object_check(handle, CLD_MEM);
+        if (__builtin_expect(mem && mem->context == kernel->program->context &&
+                                 mem->type == CL_MEM_OBJECT_BUFFER && !(mem->flags & CLD_MEM_IMMUTABLE),
+                             1)) {
+            set_pointer(kernel, index, mem, mem->data);
+            return CL_SUCCESS;
+        }
+    }
+    return set_odd_buffer(kernel, index, arg_size, arg_value);
 }
 
 /* "arg_value must be NULL, and arg_size specifies the amount of local memory in bytes [...]. For OpenCL 3.1
@@ -126,34 +150,32 @@ static cl_int set_queue(struct cld_kernel *kernel, cl_uint index, size_t arg_siz
     return CL_SUCCESS;
 }
 
+static __attribute__((noinline)) cl_int set_other(struct cld_kernel *kernel, cl_uint index, size_t arg_size,
+                                                  const void *arg_value) {
+    const struct cld_arg_info *arg = &kernel->info->args[index];
+    switch (arg->kind) {
+    case CLD_ARG_LOCAL:
+        return set_local(kernel, arg, arg_size, arg_value);
+    case CLD_ARG_SAMPLER:
+        return set_sampler(kernel, arg, arg_size, arg_value);
+    case CLD_ARG_QUEUE:
+        return set_queue(kernel, index, arg_size, arg_value);
+    case CLD_ARG_IMAGE:
+        return set_image(kernel, index, arg_size, arg_value);
+    case CLD_ARG_PIPE:
+        return set_pipe(kernel, index, arg_size, arg_value);
+    default:
+        return CL_INVALID_KERNEL;
+    }
+}
+
 cl_int cld_set_kernel_arg(struct cld_kernel *kernel, cl_uint arg_index, size_t arg_size,
                           const void *arg_value) {
     CLD_REQUIRE(arg_index < kernel->info->arg_count, CL_INVALID_ARG_INDEX, "the kernel has fewer arguments");
     const struct cld_arg_info *arg = &kernel->info->args[arg_index];
-    cl_int status = CL_INVALID_KERNEL;
-    switch (arg->kind) {
-    case CLD_ARG_VALUE:
-        status = set_value(kernel, arg, arg_size, arg_value);
-        break;
-    case CLD_ARG_GLOBAL:
-        status = set_buffer(kernel, arg_index, arg_size, arg_value);
-        break;
-    case CLD_ARG_LOCAL:
-        status = set_local(kernel, arg, arg_size, arg_value);
-        break;
-    case CLD_ARG_SAMPLER:
-        status = set_sampler(kernel, arg, arg_size, arg_value);
-        break;
-    case CLD_ARG_QUEUE:
-        status = set_queue(kernel, arg_index, arg_size, arg_value);
-        break;
-    case CLD_ARG_IMAGE:
-        status = set_image(kernel, arg_index, arg_size, arg_value);
-        break;
-    case CLD_ARG_PIPE:
-        status = set_pipe(kernel, arg_index, arg_size, arg_value);
-        break;
-    }
+    cl_int status = arg->kind == CLD_ARG_GLOBAL  ? set_buffer(kernel, arg_index, arg_size, arg_value)
+                    : arg->kind == CLD_ARG_VALUE ? set_value(kernel, arg, arg_size, arg_value)
+                                                 : set_other(kernel, arg_index, arg_size, arg_value);
     if (!status)
         kernel->is_set[arg_index] = 1;
     return status;

@@ -26,6 +26,9 @@ struct cld_event *cld_launch_block_new(struct cld_queue *queue, struct cld_kerne
 cl_int cld_launch_place_local(struct cld_event *command, const uint64_t *sizes);
 cl_int cld_launch_block_fill(struct cld_event *command, const struct cld_ndrange *range);
 
+/* Lets others execute what the kernel that this thread executes has made ready. */
+void cld_launch_give_children(struct cld_self *self);
+
 /* clSetKernelArg, clSetKernelArgSVMPointer and clSetKernelExecInfo of a kernel that may be a copy
  * (kernel_args.c). */
 cl_int cld_set_kernel_arg(struct cld_kernel *kernel, cl_uint arg_index, size_t arg_size,

@@ -51,12 +51,15 @@ static uint64_t time_of(const struct cld_kernel_info *info, const struct cld_lau
     return !item_time ? CLD_TIME_UNKNOWN : time < 1e18 ? (uint64_t)time : (uint64_t)1e18;
 }
 
+/* Most launches have neither. */
 static struct cld_ab_run *trial_of(const struct cld_event *command) {
-    return cld_specialisation_is_of_images(command->kernel.info) ? NULL : command->kernel.trial;
+    struct cld_ab_run *trial = command->kernel.trial;
+    return trial && !cld_specialisation_is_of_images(command->kernel.info) ? trial : NULL;
 }
 
 static struct cld_variant_wish *wish_of(const struct cld_event *command) {
-    return cld_specialisation_is_of_images(command->kernel.info) ? command->kernel.wish : NULL;
+    struct cld_variant_wish *wish = command->kernel.wish;
+    return wish && cld_specialisation_is_of_images(command->kernel.info) ? wish : NULL;
 }
 
 static bool runs_entry(const struct cld_variant *code) {
@@ -279,8 +282,9 @@ static void learn(struct cld_event *command, uint64_t time, uint64_t units) {
     atomic_store_explicit(&info->item_time, (uint64_t)ceil(mean), memory_order_relaxed);
 }
 
-static void run_code(struct cld_event *command, const struct cld_launch *launch,
-                     const struct cld_variant *code, struct cld_self *self, uint64_t first, uint64_t last) {
+static inline __attribute__((always_inline)) void
+run_code(struct cld_event *command, const struct cld_launch *launch, const struct cld_variant *code,
+         struct cld_self *self, uint64_t first, uint64_t last) {
     if (runs_entry(code))
         command->kernel.info->entry(launch, command->kernel.args, &self->kernel, first, last);
     if (code)
@@ -291,9 +295,9 @@ static void run_code(struct cld_event *command, const struct cld_launch *launch,
  * groups are begun by so many, for what has no loops does not look. */
 enum { GROUPS_AT_ONCE = 16 };
 
-static void run_in_steps(struct cld_event *command, const struct cld_launch *launch,
-                         const struct cld_variant *code, struct cld_self *self, uint64_t first,
-                         uint64_t last) {
+static __attribute__((noinline)) void run_in_steps(struct cld_event *command, const struct cld_launch *launch,
+                                                   const struct cld_variant *code, struct cld_self *self,
+                                                   uint64_t first, uint64_t last) {
     uint64_t flags = command->kernel.info->flags;
     uint32_t zeroes = flags & CLD_KERNEL_ZEROES_LOCAL ? command->kernel.local_size : 0;
     bool may_end = flags & CLD_KERNEL_TERMINABLE;
@@ -335,12 +339,15 @@ static void run_panels(struct cld_event *command, const struct cld_launch *launc
 
 static void run_range(struct cld_event *command, const struct cld_launch *launch,
                       const struct cld_variant *code, struct cld_self *self, uint64_t first, uint64_t last) {
-    (command->panel ? run_panels : run_groups)(command, launch, code, self, first, last);
+    if (__builtin_expect(command->panel, 0))
+        run_panels(command, launch, code, self, first, last);
+    else
+        run_groups(command, launch, code, self, first, last);
 }
 
 /* Pieces that fetch ahead and pieces that do not, in turn, each timed. */
-static void run_pieces(struct cld_event *command, const struct cld_variant *code, struct cld_self *self,
-                       uint64_t first, uint64_t last) {
+static __attribute__((noinline)) void run_pieces(struct cld_event *command, const struct cld_variant *code,
+                                                 struct cld_self *self, uint64_t first, uint64_t last) {
     struct cld_prefetch_trial *ahead = &command->kernel.info->ahead;
     struct cld_launch launches[2] = {command->kernel.launch, command->kernel.launch};
     uint64_t piece = command->kernel.ahead_piece, taken;
@@ -355,6 +362,23 @@ static void run_pieces(struct cld_event *command, const struct cld_variant *code
     }
 }
 
+void cld_launch_give_children(struct cld_self *self) {
+    self->kept_children = 0;
+    if (self->children.first)
+        cld_pool_push(&self->children);
+}
+
+/* Groups up to last were executed, of a kernel that may enqueue others, or be ended from outside. */
+static __attribute__((noinline)) cl_int after_odd(const struct cld_event *command, struct cld_self *self,
+                                                  uint64_t last) {
+    /* What this thread has made ready it executes itself if that was the end. */
+    if (command->enqueues && (command->share || last < command->total))
+        cld_launch_give_children(self);
+    bool may_have_ended = command->kernel.info->flags & CLD_KERNEL_TERMINABLE;
+    return may_have_ended && atomic_load(&command->queue->context->terminated) ? CL_CONTEXT_TERMINATED_KHR
+                                                                               : CL_SUCCESS;
+}
+
 static cl_int run_kernel(struct cld_event *command, struct cld_self *self, uint64_t first, uint64_t last) {
     if (wish_of(command))
         cld_variant_wish_look(wish_of(command));
@@ -367,7 +391,8 @@ static cl_int run_kernel(struct cld_event *command, struct cld_self *self, uint6
         return CL_OUT_OF_HOST_MEMORY;
     self->kernel.local_memory_size = command->kernel.local_size;
     cld_histogram_enter(command, self);
-    if (__builtin_expect(command->enqueues, 0))
+    const uint64_t odd = command->kernel.info->flags & (CLD_KERNEL_ENQUEUES | CLD_KERNEL_TERMINABLE);
+    if (__builtin_expect(odd & CLD_KERNEL_ENQUEUES, 0))
         self->parent = command;
     struct cld_running *running = cld_fault_enter(self, command);
     uint64_t saved = cld_float_enter();
@@ -377,13 +402,7 @@ static cl_int run_kernel(struct cld_event *command, struct cld_self *self, uint6
         run_range(command, &command->kernel.launch, code, self, first, last);
     cld_float_leave(saved);
     cld_fault_leave(running);
-    /* What this thread has made ready it executes itself if that was the end. */
-    if (__builtin_expect(command->enqueues, 0) && self->children.first &&
-        (command->share || last < command->total))
-        cld_pool_push(&self->children);
-    bool may_have_ended = __builtin_expect(command->kernel.info->flags & CLD_KERNEL_TERMINABLE, 0);
-    return may_have_ended && atomic_load(&command->queue->context->terminated) ? CL_CONTEXT_TERMINATED_KHR
-                                                                               : CL_SUCCESS;
+    return __builtin_expect(odd != 0, 0) ? after_odd(command, self, last) : CL_SUCCESS;
 }
 
 /* So many ns by one thread are enough to tell whether to fetch ahead. */
@@ -517,7 +536,7 @@ static cl_int fill(struct cld_event *command, const struct cld_kernel *kernel,
     if (is_complete)
         CLD_TRY(snapshot(command, kernel));
     CLD_TRY(cld_ndrange_check(command->queue, info, sizes->work_dim, sizes->offset, sizes->size, sizes->local,
-                              launch, &empty));
+                              true, launch, &empty));
     if (is_complete && !empty)
         CLD_TRY(choose_code(command, kernel));
     if (is_complete)
@@ -549,7 +568,7 @@ cl_int cld_launch_block_fill(struct cld_event *command, const struct cld_ndrange
     struct cld_kernel_info *info = command->kernel.info;
     struct cld_launch *launch = &command->kernel.launch;
     bool empty = false;
-    CLD_TRY(cld_ndrange_of_block(command->queue, info, range, launch, &empty));
+    CLD_TRY(cld_ndrange_of_block(command->queue, info, range, true, launch, &empty));
     command->total = 0;
     command->estimate = 0;
     if (empty)

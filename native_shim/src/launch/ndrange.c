@@ -80,9 +80,18 @@ static bool suits_sub_groups(const struct cld_kernel_info *info, uint64_t items)
     return items / info->sub_group_size + (items % info->sub_group_size != 0) == info->reqd_sub_groups;
 }
 
+/* Makes each work-item a group, as local_size has it; false if they are more than can be counted. */
+static bool take_single_items(struct cld_launch *launch) {
+    uint64_t groups;
+    for (int i = 0; i < 3; i++)
+        launch->num_groups[i] = launch->global_size[i];
+    return !__builtin_mul_overflow(launch->num_groups[0], launch->num_groups[1], &groups) &&
+           !__builtin_mul_overflow(groups, launch->num_groups[2], &groups);
+}
+
 cl_int cld_ndrange_check(const struct cld_queue *queue, const struct cld_kernel_info *info, cl_uint work_dim,
                          const size_t *global_offset, const size_t *global_size, const size_t *local_size,
-                         struct cld_launch *launch, bool *empty) {
+                         bool regroups, struct cld_launch *launch, bool *empty) {
     CLD_REQUIRE(work_dim >= 1 && work_dim <= 3, CL_INVALID_WORK_DIMENSION, "work_dim is none of 1, 2, 3");
     const struct cld_device *device = queue->device;
     *empty = !global_size;
@@ -128,6 +137,9 @@ cl_int cld_ndrange_check(const struct cld_queue *queue, const struct cld_kernel_
                 CL_INVALID_WORK_GROUP_SIZE, "not the number of sub-groups that the kernel requires");
     if (*empty)
         return CL_SUCCESS;
+    bool may_choose = !local_size && !info->reqd_sub_groups && !required;
+    if (may_choose && regroups && info->flags & CLD_KERNEL_FREE_GROUPS && take_single_items(launch))
+        return CL_SUCCESS;
     if (!local_size && info->reqd_sub_groups && !required) {
         launch->local_size[0] = info->reqd_sub_groups * info->sub_group_size;
         CLD_REQUIRE(!most || launch->local_size[0] <= most, CL_INVALID_WORK_GROUP_SIZE,
@@ -156,12 +168,13 @@ cl_int cld_ndrange_check(const struct cld_queue *queue, const struct cld_kernel_
 }
 
 cl_int cld_ndrange_of_block(const struct cld_queue *queue, const struct cld_kernel_info *info,
-                            const struct cld_ndrange *range, struct cld_launch *launch, bool *empty) {
+                            const struct cld_ndrange *range, bool regroups, struct cld_launch *launch,
+                            bool *empty) {
     bool has_local = false;
     for (uint32_t i = 0; i < range->dimensions && i < 3; i++)
         has_local |= range->local[i] != 0;
     return cld_ndrange_check(queue, info, range->dimensions, range->offset, range->size,
-                             has_local ? range->local : NULL, launch, empty);
+                             has_local ? range->local : NULL, regroups, launch, empty);
 }
 
 static void exchange(uint64_t sizes[static 2]) {
@@ -231,8 +244,8 @@ CL_API_ENTRY cl_int CL_API_CALL clGetKernelSuggestedLocalWorkSize(cl_command_que
         CLD_REQUIRE(kernel->is_set[i], CL_INVALID_KERNEL_ARGS, "an argument was never set");
     struct cld_launch launch;
     bool empty;
-    CLD_TRY(cld_ndrange_check(queue, info, work_dim, global_work_offset, global_work_size, NULL, &launch,
-                              &empty));
+    CLD_TRY(cld_ndrange_check(queue, info, work_dim, global_work_offset, global_work_size, NULL, false,
+                              &launch, &empty));
     CLD_REQUIRE(!empty, CL_INVALID_GLOBAL_WORK_SIZE, "no work-items");
     CLD_REQUIRE(suggested_local_work_size, CL_INVALID_VALUE, "suggested_local_work_size is NULL");
     for (cl_uint i = 0; i < work_dim; i++)

@@ -4,14 +4,16 @@
 
 #include "kernel/kernel.h"
 
-/* Fills all members of launch but the pointers. empty: no work-items; then launch is not filled. */
+/* Fills all members of launch but the pointers. regroups: cld_ndrange_regroup() follows where it can, so that
+ * no groups need to be chosen before. empty: no work-items; then launch is not filled. */
 cl_int cld_ndrange_check(const struct cld_queue *queue, const struct cld_kernel_info *info, cl_uint work_dim,
                          const size_t *global_offset, const size_t *global_size, const size_t *local_size,
-                         struct cld_launch *launch, bool *empty);
+                         bool regroups, struct cld_launch *launch, bool *empty);
 
 /* The same for a block. */
 cl_int cld_ndrange_of_block(const struct cld_queue *queue, const struct cld_kernel_info *info,
-                            const struct cld_ndrange *range, struct cld_launch *launch, bool *empty);
+                            const struct cld_ndrange *range, bool regroups, struct cld_launch *launch,
+                            bool *empty);
 
 /* Work-items that a group of the kernel may have. */
 uint64_t cld_ndrange_most_items(const struct cld_device *device, const struct cld_kernel_info *info);

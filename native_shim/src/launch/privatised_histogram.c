@@ -88,10 +88,7 @@ static struct cld_combining_table *table_of(struct cld_self *self) {
     return self->table;
 }
 
-void cld_histogram_enter(struct cld_event *command, struct cld_self *self) {
-    self->kernel.counted = self->kernel.combined = 0;
-    if (!command->counted_bytes)
-        return;
+void cld_histogram_take(struct cld_event *command, struct cld_self *self) {
     if (command->counted_bytes == CLD_COUNTED_COMBINES) {
         self->kernel.counts = (uint8_t *)table_of(self);
         self->has_table = self->table != NULL;

@@ -12,7 +12,13 @@ void cld_histogram_choose(struct cld_event *command, const struct cld_kernel *ke
 
 /* Before a thread executes groups: gives it its copy, if the launch has copies and there is memory for one.
  */
-void cld_histogram_enter(struct cld_event *command, struct cld_self *self);
+void cld_histogram_take(struct cld_event *command, struct cld_self *self);
+
+static inline void cld_histogram_enter(struct cld_event *command, struct cld_self *self) {
+    self->kernel.counted = self->kernel.combined = 0;
+    if (__builtin_expect(command->counted_bytes, 0))
+        cld_histogram_take(command, self);
+}
 
 /* When a thread has done what it will of a command: adds its copy, if it has one, to the buffer. */
 void cld_histogram_leave(struct cld_event *command, struct cld_self *self);

@@ -86,6 +86,8 @@ static inline void *cld_object_check(const void *handle, enum cld_kind kind) {
     if (offset >= used || offset % CLD_SLOT_SIZE)
         return NULL;
     struct cld_object *object = (struct cld_object *)(slots + offset);
+    if (!object) /* callers need not look for NULL once more where the tag is right */
+        __builtin_unreachable();
     return atomic_load_explicit(&object->tag, memory_order_acquire) == (uint32_t)kind ? object : NULL;
 }
 

@@ -65,6 +65,7 @@ struct cld_queue {
     struct cld_queue *next, *previous; /* in the list of the context */
     cl_command_queue_properties properties;
     _Atomic bool is_terminated; /* with its context */
+    _Atomic bool refuses;       /* hosts: it is on the device, or is terminated */
     uint8_t pool;               /* CLD_BACKGROUND where its priority is low */
     bool is_urgent;             /* its priority is high: its commands are begun before others of the pool */
     uint32_t threads;           /* that may work on one of its commands: few where its throttle is low */

@@ -253,14 +253,15 @@ cl_int cld_command_enqueue(struct cld_event *command, struct cld_wait wait, unsi
     queue->pending_count++;
     queue->pending_time += command->estimate < PENDING_TIME ? command->estimate : PENDING_TIME;
     bool enough = queue->pending_count >= PENDING_COMMANDS || queue->pending_time >= PENDING_TIME;
-    if (__builtin_expect(atomic_load_explicit(&queue->is_terminated, memory_order_relaxed), 0))
+    bool is_terminated = atomic_load_explicit(&queue->is_terminated, memory_order_relaxed);
+    if (__builtin_expect(is_terminated, 0))
         cld_command_fail(command, CL_CONTEXT_TERMINATED_KHR);
     /* The handle must be in place before a callback or another thread can see the command end. */
     if (wait.event)
         *wait.event = (cl_event)command;
     pthread_mutex_unlock(&queue->lock);
 
-    if (__builtin_expect(atomic_load_explicit(&queue->is_terminated, memory_order_relaxed), 0))
+    if (__builtin_expect(is_terminated, 0))
         forget_user_events(wait.count, wait.list);
     if (flags & CLD_BLOCKING) {
         int32_t status = cld_event_wait(command);

@@ -85,7 +85,9 @@ bool cld_family_release(struct cld_event *parent, int32_t *status, struct cld_re
         parent->times[CLD_TIME_END] = cld_now();
     if (family && *status < 0)
         fail(family, *status);
-    struct cld_ready *children = &cld_self()->children, elsewhere = {0};
+    struct cld_self *self = cld_self();
+    struct cld_ready *children = &self->children, elsewhere = {0};
+    self->kept_children = 0;
     submit_children(parent, children);
     while (children->first) { /* also what the last part of the kernel has made ready */
         struct cld_event *child = cld_ready_take(children);

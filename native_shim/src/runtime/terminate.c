@@ -26,8 +26,10 @@ static void end_dependence(void *object, void *context) {
 
 void cld_context_terminate(struct cld_context *context) {
     cld_lock(context);
-    for (struct cld_queue *queue = context->queues; queue; queue = queue->next)
+    for (struct cld_queue *queue = context->queues; queue; queue = queue->next) {
         atomic_store_explicit(&queue->is_terminated, true, memory_order_relaxed);
+        atomic_store_explicit(&queue->refuses, true, memory_order_relaxed);
+    }
     cld_unlock(context);
     cld_object_each_held(CLD_EVENT, end_command, context);
     cld_semaphores_terminate(context);
