@@ -148,7 +148,7 @@ def _why_estimated(region: RegionCosts) -> str | None:
         with_lanes, alone = region.cycles_with_lanes, region.cycles_of_own_vectors
     elif places := _cycles_of_places(region):
         why = "it mostly accesses memory at places of each lane's own"
-        with_lanes, alone = places
+        with_lanes, alone = places[0], places[1] * (1 - _share_of_joined(region))
     elif _copies_records(region):
         why = "lanes take turns to access what lies in records of each work-item"
         with_lanes, alone = region.cycles_with_lanes, region.cycles_alone * (1 - _share_of_joined(region))

@@ -23,19 +23,18 @@ _TARGETS = (StorageClass.CrossWorkgroup, StorageClass.Generic)
 
 @record(slots=True)
 class _Copy:
-    """A store of what was loaded. source, target: pointers that their places are constants away from, and
-    these constants, in bytes."""
+    """A store of what was loaded. source, target: see _place()."""
 
     load: Instruction
     store: Instruction
-    source: tuple[Value, int]
-    target: tuple[Value, int]
+    source: tuple[object, int]
+    target: tuple[object, int]
     size: int
 
     def follows(self, other: _Copy) -> bool:
         """Whether it goes on where another one ends."""
         return all(
-            here[0] is there[0] and here[1] == there[1] + other.size
+            here[0] == there[0] and here[1] == there[1] + other.size
             for here, there in ((self.source, other.source), (self.target, other.target))
         )
 
@@ -112,20 +111,24 @@ def _is_plain(i: Instruction) -> bool:
     return 8 * size_of(type_) == element.width * count
 
 
-def _place(pointer: Value) -> tuple[Value, int]:
-    """A pointer and the bytes that another one is behind it."""
-    behind = 0
+def _place(pointer: Value) -> tuple[object, int]:
+    """What a pointer is computed of, and the constant that is added to that, in bytes. The same sum may be
+    computed more than once."""
+    behind, steps = 0, []
     while isinstance(pointer, Instruction):
-        if pointer.op in _STEPS and len(pointer.operands) == 2 and is_constant_int(pointer.operands[1]):
+        if pointer.op in _STEPS and len(pointer.operands) == 2:
             type_, index = pointer.operands[0].type.element, pointer.operands[1]
             if not isinstance(type_, Type):
                 break
-            number = int_value(index)
-            behind += size_of(type_) * (number - (number >> index.type.width - 1 << index.type.width))
+            if is_constant_int(index):
+                number = int_value(index)
+                behind += size_of(type_) * (number - (number >> index.type.width - 1 << index.type.width))
+            else:
+                steps.append((index, size_of(type_)))
         elif pointer.op is not Op.Bitcast or pointer.operands[0].type.kind is not Kind.POINTER:
             break
         pointer = pointer.operands[0]
-    return pointer, behind
+    return (pointer, *steps), behind
 
 
 def _split(block: Block, run: list[_Copy], types: TypeTable) -> tuple[Block, Block, Block]:

@@ -43,8 +43,9 @@ def stored(body, width=1):
          [128, 64, 32, 16]),
         ("global uchar *p = a + from, *q = a + to; uchar c = p[0], d = p[1], e = p[2], f = p[3];"
          "q[0] = c; q[1] = d; q[2] = e; q[3] = f;", [32]),
+        ("for (int i = 0; i < 16; i++) a[to * 20 + i] = a[from * 24 + i];", [128]),
     ],
-    ids=["bytes", "an odd number", "a vector of 256 bits", "shorts", "two runs", "loaded first"],
+    ids=["bytes", "an odd number", "a vector of 256 bits", "shorts", "two runs", "loaded first", "rows"],
 )  # fmt: skip
 def test_copies_are_joined(body, wide):
     found = stored(body)
