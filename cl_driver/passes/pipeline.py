@@ -57,6 +57,7 @@ from .program.lower import has_variable_arrays
 from .scalar.component_stores import store_components
 from .scalar.cse import drop_repeated
 from .scalar.exchange_loops import replace_exchanges
+from .scalar.join_copies import join_copies
 from .scalar.late_values import compute_late
 from .scalar.passed_arrays import expand_passed_copies
 from .scalar.private_arrays import improve_arrays
@@ -219,6 +220,7 @@ def plan(
         result.has_more = has_unrollable_arrays(function, types) or has_unrollable_branches(function, types)
     if options.width == 1 and not options.skip and not takes_turns:
         run_pass("unroll_uneven", unroll_uneven, options, function, types)
+        run_pass("join_copies", join_copies, options, function, types)
         if instruction_count(function) >= _LONG:
             # LLVM does it, too, where the text is not too long for that.
             run_pass("licm", hoist_arithmetic, options, function)

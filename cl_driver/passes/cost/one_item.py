@@ -148,10 +148,10 @@ def _why_estimated(region: RegionCosts) -> str | None:
         with_lanes, alone = region.cycles_with_lanes, region.cycles_of_own_vectors
     elif places := _cycles_of_places(region):
         why = "it mostly accesses memory at places of each lane's own"
-        with_lanes, alone = places
+        with_lanes, alone = places[0], places[1] * (1 - _share_of_joined(region))
     elif _copies_records(region):
         why = "lanes take turns to access what lies in records of each work-item"
-        with_lanes, alone = region.cycles_with_lanes, region.cycles_alone
+        with_lanes, alone = region.cycles_with_lanes, region.cycles_alone * (1 - _share_of_joined(region))
     elif rows := cycles_with_inner_loops(region):
         why = "each work-item goes through memory of its own, one element after the other, so that its loops "
         why += "become vectors"
@@ -221,7 +221,7 @@ def _cycles_of_places(region: RegionCosts) -> tuple[float, float] | None:
 
 def _copies_records(region: RegionCosts) -> bool:
     """Whether a kernel without loops does little but access elements of records, a record for each lane,
-    that no vectors are made of. What lies side by side in a record, LLVM copies as one without lanes."""
+    that no vectors are made of."""
     if region.nest.loops:
         return False
     operations, by_lane, total = region.operations, 0.0, 0.0
@@ -234,6 +234,34 @@ def _copies_records(region: RegionCosts) -> bool:
         elif i.op not in _FREE and not (i.op in PURE or _is_plain(i)):
             return False
     return by_lane >= _MOSTLY * total
+
+
+def _share_of_joined(region: RegionCosts) -> float:
+    """Of the work of a work-item without lanes, the accesses that are joined to others: of elements side by
+    side that are copied to where they are side by side, too (../scalar/join_copies.py)."""
+    runs: dict[tuple[object, ...], dict[int, list[Instruction]]] = {}
+    for block in region.function.blocks:
+        for store in block.instructions:
+            load = store.operands[1] if store.op is Op.Store else None
+            if not isinstance(load, Instruction) or load.op is not Op.Load or load.block is not block:
+                continue
+            source, target = region.sums.of(load.operands[0]), region.sums.of(store.operands[0])
+            distance = target.constant - source.constant
+            ends = frozenset(source.factors.items()), frozenset(target.factors.items())
+            runs.setdefault((block, load.type, distance, *ends), {})[target.constant] = [load, store]
+    weights = region.alone.weights
+    joined = 0.0
+    for copies in runs.values():
+        room = 0  # of the register that an element goes to, which is left for the next ones
+        for place in sorted(copies):
+            load, store = copies[place]
+            size = size_of_value(load.type)
+            if place - size in copies and room >= size:
+                joined += weights.get(load, 0.0) + weights.get(store, 0.0)
+            else:
+                room = region.operations.model.vector_bits // 8
+            room -= size
+    return joined / sum(weights.values())
 
 
 def _loops_over_places(region: RegionCosts) -> bool:

@@ -13,6 +13,7 @@ from cl_driver.spirv.enums import Op
 from ..support import compile_cl, make_plan
 
 AVX2, AVX512 = (Target("x86_64-unknown-linux-gnu", (), bits) for bits in (256, 512))
+AMD_AVX2 = Target("x86_64-unknown-linux-gnu", (), 256, slow_masked_stores=True)
 
 
 def prefers(source, target=AVX512, **options):
@@ -269,6 +270,20 @@ COPY = "for (int k = 0; k < 16; k++) out[16 * i + k] = in[i].data[k];"
 def test_records_are_copied_without_lanes(body, one, target):
     """Where lanes take turns to reach each byte of a record."""
     assert of_records(body, target=target) == one
+
+
+@pytest.mark.parametrize("target", [AVX2, AMD_AVX2, AVX512])
+@pytest.mark.parametrize("count", [16, 24, 32])
+def test_long_records_are_copied_without_lanes(count, target):
+    """One byte after the other would take as long as with lanes."""
+    source = f"""typedef struct {{ ushort scale; uchar high[4], data[{count}]; }} Record;
+        kernel void k(global Record *in, global uchar *out, global uint *high, global ushort *scale, int n) {{
+            size_t i = get_global_id(0);
+            if (i >= n) return;
+            scale[i] = in[i].scale; high[i] = *(global uint *)in[i].high;
+            for (int k = 0; k < {count}; k++) out[{count} * i + k] = in[i].data[k];
+        }}"""
+    assert prefers(source, target)
 
 
 def test_vectors_are_made_of_fields():
