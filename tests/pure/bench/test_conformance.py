@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance import cts
+from conformance import cts, expectations
 
 ROOT = Path(__file__).resolve().parents[3]
 # The last argument names the sub-test. $PIDS is a file for the processes that are to be gone afterwards.
@@ -99,6 +99,19 @@ def ran(build, tmp_path):
     """The folder of a run of all sub-tests."""
     assert run(build, tmp_path / "out", "--jobs", 4) == 1
     return tmp_path / "out"
+
+
+def test_what_is_expected_does_not_fail_the_run(build, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(expectations, "TABLE", {"wrong in the CTS": {"a sum": ["basic/bad", "basic/good"]}})
+    assert run(build, tmp_path / "out", "--tests", "bad,good,absent") == 0
+    said = [line for line in capsys.readouterr().out.splitlines() if line.startswith("unexpected")]
+    assert said == [
+        "unexpected: skip of basic/absent (not in tests/conformance.toml)",
+        "unexpected: pass of basic/good (wrong in the CTS: a sum)",
+    ]
+    # The table is of this driver alone.
+    assert run(build, tmp_path / "other", "--tests", "bad,good", "--vendors", tmp_path) == 1
+    assert "unexpected" not in capsys.readouterr().out
 
 
 def test_outcomes_reasons_logs_and_reports(ran, build, tmp_path):
