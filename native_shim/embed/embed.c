@@ -1,4 +1,4 @@
-/* The part of _cl_driver_embed.so that cffi does not write: starting Python, joining it, forking under it.
+/* The part of _cl_driver_embed-VERSION.so that cffi does not write: starting Python, joining it, forking under it.
  * It is not linked to libpython: the symbols are those of the Python that is in the process, or that
  * python/guest.c opened.
  *
