@@ -12,7 +12,7 @@ export OCL_ICD_VENDORS := $(CURDIR)/build/vendors/
 unexport OCL_ICD_FILENAMES OPENCL_VENDOR_PATH
 
 .PHONY: run setup packages test test-llvmlite test-levels check bench-check test-packages pages bench zoo sanitize peers conformance
-.PHONY: core lint clean
+.PHONY: core dist lint clean
 
 run: setup build/demo
 	@clinfo -l
@@ -127,6 +127,17 @@ core: setup
 pages: setup
 	$(VENV) -m tests.pages
 	$(VENV) -m conformance.features
+
+# The wheels and the sdist, into build/dist: native_shim/README.md
+dist: packages build/dist-venv/.made
+	build/dist-venv/bin/python native_shim/dist.py $(DIST_ARGS)
+
+build/dist-venv/.made: pyproject.toml | packages
+	$(PYTHON) -m venv build/dist-venv
+	@build/dist-venv/bin/python -c 'import tomllib; p = tomllib.load(open("pyproject.toml", "rb")); \
+	  print("\n".join(p["dependency-groups"]["dist"]))' > build/requirements-dist.txt
+	build/dist-venv/bin/python -m pip install --quiet --disable-pip-version-check -r build/requirements-dist.txt
+	@touch $@
 
 lint: setup
 	$(VENV) -m ruff check .

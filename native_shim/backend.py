@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
+import sysconfig
 from contextlib import contextmanager
 from pathlib import Path
 
 from setuptools import build_meta
+from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.egg_info import manifest_maker
-from setuptools.dist import Distribution
 
 SHIM = Path(__file__).resolve().parent
 ROOT = SHIM.parent
@@ -43,8 +45,11 @@ def _native(folder: Path):
 
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
-    """A wheel for this platform and this Python: it contains machine code that belongs to both."""
-    Distribution.has_ext_modules = lambda self: True
+    """A wheel for this platform and every Python: what of the machine code belongs to one is there for each
+    that its headers were there for (gen/embed.py), and others do without."""
+    platform = os.environ.get("CL_DRIVER_WHEEL_PLATFORM") or sysconfig.get_platform()
+    tag = "py3", "none", platform.replace("-", "_").replace(".", "_")
+    bdist_wheel.get_tag = lambda self: tag
     with _native(ROOT / "cl_driver" / "_native"):
         return build_meta.build_wheel(wheel_directory, config_settings, metadata_directory)
 

@@ -1,5 +1,5 @@
-"""Builds the native shim (libcl_driver.so, _cl_driver_embed.so, _cl_driver_clang.so, _cl_driver_arenas.so,
-cl_driver.conf) and the builtin library.
+"""Builds the native shim (libcl_driver.so, _cl_driver_embed-VERSION.so, _cl_driver_clang.so,
+_cl_driver_arenas.so, cl_driver.conf) and the builtin library.
 
     python native_shim/build.py [--out DIR] [--sanitize thread|address] [--allow-missing]
 
@@ -32,7 +32,7 @@ from cl_driver.builtins import build as builtin_library  # noqa: E402
 from cl_driver.frontend import corrections, find_clang  # noqa: E402
 
 WARNINGS = ["-Wall", "-Wextra", "-Werror"]
-COMPILE = ["-std=c11", "-g", "-fPIC", "-fvisibility=hidden", "-pthread"]
+COMPILE = ["-std=c11", "-fPIC", "-fvisibility=hidden", "-pthread"]
 LINK = ["-shared", "-pthread", "-Wl,-z,nodelete", "-Wl,-Bsymbolic"]
 LIBRARIES = ["-ldl", "-lm"]
 
@@ -94,7 +94,7 @@ class Builder:
     """One configuration: a compiler with options, a folder for objects, a folder for the result."""
 
     def __init__(self, out: Path, build: Path, sanitize: str = "", jobs: int = 0):
-        self.compiler = os.environ.get("CC", "cc")
+        self.compiler = shlex.split(os.environ.get("CC", "cc"))
         self.out = out
         self.objects = build / f"obj{'-' + sanitize if sanitize else ''}"
         self.generated = build / "gen"
@@ -103,9 +103,14 @@ class Builder:
         # What a launch costs depends on where functions and loops lie in cache lines: it is not to depend on
         # what else is in a file.
         optimise += ["-falign-functions=64", "-falign-loops=32"]
+        # A package is the same whatever the folder it was made in, and without what only debuggers read.
+        self.is_package = embed.is_package(out)
+        self.strip = ["-s"] if self.is_package else []
+        optimise += [f"-ffile-prefix-map={ROOT}=."] if self.is_package else ["-g"]
         self.sanitize = [f"-fsanitize={sanitize}"] if sanitize else []
         includes = [f"-I{SHIM / 'src'}", f"-I{self.generated}"]
-        self.flags = [*COMPILE, *optimise, *includes, *shlex.split(os.environ.get("CFLAGS", ""))]
+        self.user_flags = shlex.split(os.environ.get("CFLAGS", ""))
+        self.flags = [*COMPILE, *optimise, *includes, *self.user_flags]
 
     def _fresh(self, target: Path, command: list[str]) -> bool:
         """Whether the object is newer than all that it was made of, by the same command."""
@@ -126,10 +131,10 @@ class Builder:
         below = source.relative_to(SHIM / "src") if source.is_relative_to(SHIM / "src") else Path(source.name)
         return self.objects / below.with_suffix(".o")
 
-    def compile(self, source: Path, *extra: str) -> Path:
-        """The object file of a C file."""
-        target = self.object_of(source)
-        command = [self.compiler, *self.flags, *WARNINGS, *extra, "-c", str(source), "-o", str(target)]
+    def compile(self, source: Path, *extra: str, kind: str = "") -> Path:
+        """The object file of a C file; kind: there is one of each."""
+        target = self.object_of(source).with_suffix(f".{kind}.o" if kind else ".o")
+        command = [*self.compiler, *self.flags, *WARNINGS, *extra, "-c", str(source), "-o", str(target)]
         if not self._fresh(target, command):
             target.parent.mkdir(parents=True, exist_ok=True)
             start = time.time_ns()
@@ -158,7 +163,7 @@ class Builder:
     def link(self, name: str, objects: list[Path], *options: str, how: list[str] = LINK) -> Path:
         """A shared library in the result folder. Replaced as a whole: running programs keep the old one."""
         target = self.out / name
-        command = [self.compiler, *how, *self.sanitize, *map(str, objects), *options]
+        command = [*self.compiler, *how, *self.strip, *self.sanitize, *map(str, objects), *options]
         record = self.objects / f"{name}.cmd"
         newest = max(o.stat().st_mtime_ns for o in objects)
         unchanged = record.exists() and record.read_text() == shlex.join(command)
@@ -190,7 +195,7 @@ def build(
 
 def _build(builder: Builder, allow_missing: bool) -> None:
     generated = builder.generated
-    api = headers.read(builder.compiler)
+    api = headers.read(builder.compiler, builder.user_flags)
     write(generated / "settings_table.h", settings.generate())
     write(generated / "quirks_table.h", quirks.generate())
     write(generated / "platform_table.h", platform.generate())
@@ -218,23 +223,22 @@ def _build(builder: Builder, allow_missing: bool) -> None:
     version_script = f"-Wl,--version-script={generated / 'exports.map'}"
     builder.link("libcl_driver.so", objects, version_script, *whole, *LIBRARIES)
 
-    if embed.possible():
-        folder = SHIM / "embed"
-        write(generated / "embed_start.h", embed.start_text(folder / "start.py"))
-        write(generated / "embed_bindings.c", embed.generate())
-        flags = ["-isystem", embed.include()]
+    write(generated / "embed_start.h", embed.start_text(SHIM / "embed" / "start.py"))
+    write(generated / "embed_bindings.c", embed.generate())
+    for version, include in embed.includes().items():
+        flags = ["-isystem", include]
         built = [
-            builder.compile(folder / "embed.c", *flags),
+            builder.compile(SHIM / "embed" / "embed.c", *flags, kind=version),
             # cffi's own text is not ours to mend: no -Werror for it.
-            builder.compile(generated / "embed_bindings.c", *flags, "-w"),
+            builder.compile(generated / "embed_bindings.c", *flags, "-w", kind=version),
         ]
         # Python's symbols come from the Python that is in the process or that guest.c loads.
-        builder.link(embed.LIBRARY, built)
+        builder.link(embed.library(version), built)
     if not builder.sanitize:  # it goes into a clang that has no sanitizer
         objects = [builder.compile(path) for path in sorted((SHIM / "clang").glob("*.c"))]
         builder.link("_cl_driver_clang.so", objects, "-ldl")
         builder.link(arenas.LIBRARY, [builder.compile(SHIM / "arenas" / "arenas.c")], "-ldl")
-        holder = builder.compile(SHIM / "holder" / "holder.c", "-fno-stack-protector", "-fno-PIC")
+        holder = builder.compile(SHIM / "holder" / "holder.c", "-fno-stack-protector", "-fno-pie")
         builder.link("_cl_driver_holder", [holder], how=["-static", "-nostdlib", "-Wl,-z,noexecstack"])
     write(builder.out / "cl_driver.conf", embed.configuration(builder.out))
     write(builder.out / "code_symbols.def", (SHIM / "src" / "abi" / "code_symbols.def").read_text())
@@ -242,7 +246,8 @@ def _build(builder: Builder, allow_missing: bool) -> None:
         builtin_library.update(builder.out / "builtins.spv")
     except (FileNotFoundError, subprocess.CalledProcessError) as error:
         raise BuildError(f"the builtin library: {error}") from None
-    _archive_modules(builder.out / module_archive.NAME)
+    if not builder.is_package:  # it is for one Python, and has all of its library
+        _archive_modules(builder.out / module_archive.NAME)
     try:
         found = find_clang.find(os.environ.get("CL_DRIVER_CLANG", ""))
         corrections.update(builder.out, found.path, found.major)
@@ -254,11 +259,10 @@ def _archive_modules(path: Path) -> None:
     """What the driver's own processes import, by a process that has imported nothing else."""
     if module_archive.is_current(str(path)):
         return
-    is_fixed = path.parent == ROOT / "cl_driver" / "_native"  # of a wheel
     start = f"import sys; sys.path.insert(0, {str(ROOT)!r}); sys.path += {site.getsitepackages()!r}; "
     run([
         sys.executable, "-I", "-S", "-c",
-        f"{start}from cl_driver import module_archive; module_archive.make({str(path)!r}, {is_fixed})",
+        f"{start}from cl_driver import module_archive; module_archive.make({str(path)!r}, False)",
     ])  # fmt: skip
 
 

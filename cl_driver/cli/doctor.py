@@ -39,14 +39,24 @@ def check_shim() -> Iterator[str]:
 
 
 def check_python() -> Iterator[str]:
-    """The Python that the build recorded, and what it must be able to import."""
+    """The Python that the build recorded, else that of the installed package, and what it must import."""
     try:
         recorded = native.configuration()
     except OSError as error:
         file = native.directory() / "cl_driver.conf"
         yield f"{file} cannot be read: {error.strerror}. Build the driver again."
         return
-    python = recorded.get("python", [""])[0]
+    python = recorded.get("python", [sys.executable])[0]
+    if "python" in recorded:
+        yield from _check_recorded(python, recorded)
+    start = "import sys; sys.path[:0] = sys.argv[1:]; import "
+    paths = recorded.get("path", [])
+    for modules, flags in (("_cffi_backend, cl_driver.runtime", ["-I", "-S"]), ("llvmlite.binding", ["-I"])):
+        if os.access(python, os.X_OK) and (reason := _fails([python, *flags, "-c", start + modules, *paths])):
+            yield f"{python} cannot import {modules}: {reason}"
+
+
+def _check_recorded(python: str, recorded: dict[str, list[str]]) -> Iterator[str]:
     if not os.access(python, os.X_OK):
         yield f"The Python that the driver was built with is gone: {python}. Build the driver again."
         return
@@ -59,7 +69,7 @@ def check_python() -> Iterator[str]:
         )
     elif not os.path.exists(libpython):
         yield f"The shared libpython is gone: {libpython}. Debian: apt install libpython3.11."
-    elif not (native.directory() / "_cl_driver_embed.so").exists():
+    elif not (native.directory() / f"_cl_driver_embed-{recorded['version'][0]}.so").exists():
         yield (
             "The driver was built without Python's headers: it works, but it starts a process for what it "
             "could do in the program's own. Debian: apt install libpython3.11-dev, then build again."
@@ -67,11 +77,6 @@ def check_python() -> Iterator[str]:
     for folder in recorded.get("stdlib", []):
         if not os.path.isdir(folder):
             yield f"A folder of Python's standard library is gone: {folder}. Build the driver again."
-    start = "import sys; sys.path[:0] = sys.argv[1:]; import "
-    paths = recorded.get("path", [])
-    for modules, flags in (("_cffi_backend, cl_driver.runtime", ["-I", "-S"]), ("llvmlite.binding", ["-I"])):
-        if reason := _fails([python, *flags, "-c", start + modules, *paths]):
-            yield f"{python} cannot import {modules}: {reason}"
 
 
 def check_clang() -> Iterator[str]:

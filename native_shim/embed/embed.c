@@ -1,6 +1,6 @@
-/* The part of _cl_driver_embed.so that cffi does not write: starting Python, joining it, forking under it.
- * It is not linked to libpython: the symbols are those of the Python that is in the process, or that
- * python/guest.c opened.
+/* The part of _cl_driver_embed-VERSION.so that cffi does not write: starting Python, joining it, forking
+ * under it. It is not linked to libpython: the symbols are those of the Python that is in the process, or
+ * that python/guest.c opened.
  *
  * The bindings (native_shim/gen/embed.py) are an ordinary extension module of cffi's, which is made here,
  * with the GIL. cffi's own embedding has a lock within PyCapsule_Type, for processes that start Python from

@@ -1,4 +1,4 @@
-"""What _cl_driver_embed.so runs first, as text that is compiled in, in a Python that it started or joined.
+"""What _cl_driver_embed-VERSION.so runs first, as text that is compiled in, in the Python that it uses.
 
 Nothing of the host's is taken for ours, and nothing of ours is found by the host: the control plane gets a
 name that nobody has and is found by its folder, cffi's module by its file. sys.path stays as it is.

@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import re
 import sys
 import sysconfig
 from pathlib import Path
 
-LIBRARY = "_cl_driver_embed.so"
+VERSION = f"{sys.version_info[0]}.{sys.version_info[1]}"
 ROOT = Path(__file__).resolve().parents[2]
 
 # The door's way into Python, and what Python may call of C (python/embed_bindings.h).
@@ -20,6 +21,11 @@ int cld_embed_spawn(char **argv, char **envp, int socket_type);
 int cld_embed_has_own_descriptors(void);
 int cld_embed_may_change_root(void);
 """
+
+
+def library(version: str = VERSION) -> str:
+    """The file of the embedding of Pythons of that version."""
+    return f"_cl_driver_embed-{version}.so"
 
 
 def include() -> str:
@@ -41,9 +47,26 @@ def libpython() -> Path | None:
     return None
 
 
-def possible() -> bool:
-    """Whether an embedding can be built: where not, there is the runtime process."""
-    return (Path(include()) / "Python.h").exists()
+def is_package(folder: Path) -> bool:
+    """Whether the folder is that of a package that is to be installed, wherever that may be."""
+    return folder.parent.name == "cl_driver" and folder.name == "_native"
+
+
+def includes() -> dict[str, str]:
+    """Versions of Python that an embedding can be built for, and where their Python.h is: those that
+    CL_DRIVER_PYTHON_HEADERS names (FOLDER:FOLDER), else that of the running Python. Others have the runtime
+    process."""
+    named = os.environ.get("CL_DRIVER_PYTHON_HEADERS")
+    if named is None:
+        return {VERSION: include()} if (Path(include()) / "Python.h").exists() else {}
+    return {_version_of(Path(folder)): folder for folder in named.split(":") if folder}
+
+
+def _version_of(headers: Path) -> str:
+    text = (headers / "patchlevel.h").read_text()
+    return ".".join(
+        re.search(rf"(?m)^#define PY_{part}_VERSION\s+(\d+)", text)[1] for part in ("MAJOR", "MINOR")
+    )
 
 
 def generate() -> str:
@@ -69,17 +92,17 @@ def start_text(file: Path) -> str:
 def configuration(folder: Path, executable: str = sys.executable) -> str:
     """The text of cl_driver.conf beside a library in `folder`, for the running Python.
 
-    In an installed package cl_driver and cffi are found relative to the library, so that it may move.
+    That of a package names nothing of this machine: cl_driver and cffi are found relative to the library, and
+    Python by where the package is (src/python/installation.c).
     """
-    stdlib = [sysconfig.get_path("stdlib", vars=_base()), sysconfig.get_config_var("DESTSHARED")]
-    if folder.parent.name == "cl_driver" and folder.name == "_native":
-        paths = [os.path.join("..", "..")]
-    else:
-        import cffi
+    if is_package(folder):
+        return f"path={os.path.join('..', '..')}\n"
+    import cffi
 
-        paths = [str(ROOT), str(Path(cffi.__file__).resolve().parents[1])]
+    stdlib = [sysconfig.get_path("stdlib", vars=_base()), sysconfig.get_config_var("DESTSHARED")]
+    paths = [str(ROOT), str(Path(cffi.__file__).resolve().parents[1])]
     lines = [
-        f"version={sys.version_info[0]}.{sys.version_info[1]}",
+        f"version={VERSION}",
         f"python={executable}",
         f"home={sys.base_prefix}",
         f"libpython={libpython() or ''}",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -103,11 +104,11 @@ _FUNCTION_TYPES = (
 )
 
 
-def read(compiler: str = "cc", flags: tuple[str, ...] = ()) -> Headers:
+def read(compiler: Sequence[str] = ("cc",), flags: Sequence[str] = ()) -> Headers:
     """Preprocesses <CL/cl_icd.h> and reads it. Raises subprocess.CalledProcessError without the headers."""
 
     def preprocess(*options: str) -> str:
-        command = [compiler, "-E", *options, *flags, "-x", "c", "-"]
+        command = [*compiler, "-E", *options, *flags, "-x", "c", "-"]
         return subprocess.run(command, input=_INCLUDES, text=True, check=True, stdout=subprocess.PIPE).stdout
 
     text = preprocess("-P")

@@ -1,4 +1,5 @@
 /* Executions of command-buffers. */
+#define _GNU_SOURCE
 #include "graph/graph_run.h"
 
 #include <stdlib.h>

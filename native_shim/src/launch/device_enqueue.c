@@ -1,4 +1,5 @@
 /* Kernels that enqueue kernels. */
+#define _GNU_SOURCE
 #include "launch/device_enqueue.h"
 
 #include <stdlib.h>

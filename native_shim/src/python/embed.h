@@ -1,4 +1,4 @@
-/* Between libcl_driver.so and _cl_driver_embed.so, which alone knows Python's own API. */
+/* Between libcl_driver.so and _cl_driver_embed-VERSION.so, which alone knows Python's own API. */
 #ifndef CLD_EMBED_H
 #define CLD_EMBED_H
 
@@ -21,7 +21,10 @@ struct cld_embed_config {
     void (*log)(const char *text);
 };
 
-/* Functions of _cl_driver_embed.so, found by name. */
+/* The file, by folder and version of Python. */
+#define CLD_EMBED_FILE "%s/_cl_driver_embed-%s.so"
+
+/* Its functions, found by name. */
 typedef int cld_embed_start_fn(const struct cld_embed_config *config); /* 0, or -1 after logging why */
 typedef int cld_embed_serve_fn(const uint8_t *request, size_t size, void *reply); /* 0, or -1: no answer */
 typedef int cld_embed_usable_fn(void);       /* Python is initialised and not finalising */

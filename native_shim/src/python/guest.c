@@ -26,7 +26,7 @@ static _Atomic bool joining;  /* its start in there has begun */
 static bool fork_has_lock;    /* from before_fork to after_fork */
 static enum way way_at_fork;
 
-/* What _cl_driver_embed.so offers, once it is loaded. */
+/* What _cl_driver_embed-VERSION.so offers, once it is loaded. */
 static struct {
     cld_embed_start_fn *start;
     cld_embed_serve_fn *serve;
@@ -48,7 +48,7 @@ static void log_text(const char *text) {
     cld_log(1, "%s", text);
 }
 
-/* Loads _cl_driver_embed.so, into a process that has the symbols of Python. No Python code runs. */
+/* Loads _cl_driver_embed-VERSION.so, into a process that has the symbols of Python. No Python code runs. */
 static bool load_embed(const struct cld_guest_config *config) {
     static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;
     static bool loaded;
@@ -59,7 +59,7 @@ static bool load_embed(const struct cld_guest_config *config) {
     void *found[sizeof names / sizeof *names];
     char *path = NULL;
     pthread_mutex_lock(&loading);
-    if (!loaded && asprintf(&path, "%s/_cl_driver_embed.so", config->directory) >= 0) {
+    if (!loaded && asprintf(&path, CLD_EMBED_FILE, config->directory, config->version) >= 0) {
         void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
         loaded = library != NULL;
         for (size_t i = 0; loaded && i < sizeof names / sizeof *names; i++)

@@ -12,7 +12,8 @@
  * why is logged. */
 bool cld_guest_exchange(const struct cld_msg *request, struct cld_msg *answer);
 
-/* cl_driver.conf: what the build recorded, and where. Loaded once; NULL if it cannot be read. */
+/* cl_driver.conf: what the build recorded, and where; of an installed package, what was found. Once; NULL if
+ * there is none. */
 enum { CLD_GUEST_PATHS = 16 };
 struct cld_guest_config {
     char *directory;    /* of libcl_driver.so */

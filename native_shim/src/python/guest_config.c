@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/settings.h"
 #include "python/guest.h"
+#include "python/installation.h"
 #include "shared.h"
 
 static struct cld_guest_config config;
@@ -53,7 +54,9 @@ static bool parse(FILE *file) {
         *value++ = 0;
         good = set(line, value);
     }
-    return good && config.version && config.python && config.home && config.libpython;
+    if (good && !config.python)
+        return cld_find_installation(&config);
+    return good && config.version && config.home && config.libpython;
 }
 
 static void load(void) {

@@ -10,15 +10,6 @@ import pytest
 
 from tests.conftest import ROOT
 
-ARCHIVED = """
-import sys
-sys.path.insert(0, sys.argv[1])
-from cl_driver import module_archive
-module_archive.use()
-from cl_driver.passes import pipeline
-print(isinstance(pipeline.__spec__.loader, module_archive.Archive))
-"""
-
 pytestmark = pytest.mark.network
 
 
@@ -51,10 +42,6 @@ def test_pip_install(run_client, variables, tmp_path):
     native = next(prefix.glob("lib/python*/site-packages/cl_driver/_native"))
     assert os.access(native / "_cl_driver_holder", os.X_OK)
     assert list(native.glob("corrections-*.bc")) and (native / "builtins.spv").exists()
-
-    # And the archive of modules, whose times only the installation knows.
-    command = [str(prefix / "bin" / "python"), "-I", "-S", "-c", ARCHIVED, str(native.parent.parent)]
-    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "True\n"
 
     env = {k: v for k, v in variables.items() if k != "OCL_ICD_VENDORS"}
     cli = str(prefix / "bin" / "cl-driver")

@@ -1,0 +1,200 @@
+"""make dist: wheels that work in every Python of this machine, where there is no compiler, no LLVM but that
+of the dependencies, and nothing of the tree that they were made in."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from cl_driver.frontend import find_clang
+from tests.conftest import ROOT
+from tests.loader.test_pythons import interpreters
+
+pytestmark = [
+    pytest.mark.network,
+    pytest.mark.skipif("CL_DRIVER_RUNTIME" in os.environ, reason="both ways are tried here"),
+]
+
+VERSIONS = {v: path for v, path in interpreters().items() if tuple(map(int, v.split(".")))[:2] >= (3, 11)}
+EMBEDDED = ("3.11", "3.12", "3.13", "3.14")
+GLIBC = (2, 28)
+SIZE = 2 << 20  # bytes
+
+KERNEL = (
+    "kernel void saxpy(global float *y, global const float *x, float a) {\n"
+    "  size_t i = get_global_id(0); y[i] += a * x[i];\n}\n"
+)
+
+# Runs the command in a namespace in which what compiles, and LLVM, are empty files, and folders are empty.
+BARE = """
+set -e
+for file in /usr/bin/*clang* /usr/bin/*gcc* /usr/bin/cc /usr/bin/c++ /usr/bin/*-ld /usr/bin/ld /usr/bin/as \
+  /usr/lib/*/libLLVM*.so* /usr/lib/*/libclang*.so*; do
+  if [ -f "$file" ]; then mount --bind /dev/null "$file"; fi
+done
+for folder in /usr/lib/llvm-* "$HIDDEN"; do
+  if [ -d "$folder" ]; then mount -t tmpfs none "$folder"; fi
+done
+cd /
+exec "$@"
+"""
+
+SAXPY = """
+import ctypes as c, sys
+cl = c.CDLL(sys.argv[1])
+P, S = c.c_void_p, c.c_size_t
+for name in ("CreateContext", "CreateCommandQueue", "CreateProgramWithIL", "CreateKernel", "CreateBuffer"):
+    getattr(cl, "cl" + name).restype = P
+status = c.c_int()
+def good(result):
+    assert status.value == 0, status.value
+    return P(result)
+def done(answer):
+    assert answer == 0, answer
+platform, device = P(), P()
+done(cl.clGetPlatformIDs(1, c.byref(platform), None))
+done(cl.clGetDeviceIDs(platform, c.c_ulong(0xFFFFFFFF), 1, c.byref(device), None))
+context = good(cl.clCreateContext(None, 1, c.byref(device), None, None, c.byref(status)))
+queue = good(cl.clCreateCommandQueue(context, device, c.c_ulong(0), c.byref(status)))
+il = open(sys.argv[2], "rb").read()
+program = good(cl.clCreateProgramWithIL(context, il, S(len(il)), c.byref(status)))
+done(cl.clBuildProgram(program, 0, None, None, None, None))
+kernel = good(cl.clCreateKernel(program, b"saxpy", c.byref(status)))
+Array = c.c_float * 1000
+x, y = Array(*range(1000)), Array(*[1] * 1000)
+buffers = [good(cl.clCreateBuffer(context, c.c_ulong(33), S(4000), v, c.byref(status))) for v in (y, x)]
+for i, buffer in enumerate(buffers):
+    done(cl.clSetKernelArg(kernel, i, S(8), c.byref(buffer)))
+done(cl.clSetKernelArg(kernel, 2, S(4), c.byref(c.c_float(2))))
+done(cl.clEnqueueNDRangeKernel(queue, kernel, 1, None, c.byref(S(1000)), None, 0, None, None))
+done(cl.clEnqueueReadBuffer(queue, buffers[0], 1, S(0), S(4000), y, 0, None, None))
+assert list(y) == [1 + 2 * i for i in range(1000)], list(y)[:10]
+"""
+
+
+@pytest.fixture(scope="module")
+def bare():
+    """bare(command, **env): the finished process, which was in a namespace without compilers."""
+    start = [
+        "unshare",
+        *([] if os.geteuid() == 0 else ["--map-root-user"]),
+        "--mount",
+        "sh",
+        "-c",
+        BARE,
+        "sh",
+    ]
+    if subprocess.run([*start, "true"], env=os.environ | {"HIDDEN": ""}, check=False).returncode:
+        pytest.skip("no mount namespaces for this user")
+    return lambda command, hidden, env: subprocess.run(
+        [*start, *map(str, command)], env=env | {"HIDDEN": str(hidden)}, text=True, capture_output=True,
+        check=False, timeout=120,
+    )  # fmt: skip
+
+
+def make_dist(tree: Path, arguments: str = "") -> list[Path]:
+    """What make dist makes in a fresh clone."""
+    subprocess.run(["git", "clone", "--quiet", str(ROOT), str(tree)], check=True)
+    env = {k: v for k, v in os.environ.items() if k not in ("CC", "CFLAGS", "MAKEFLAGS", "MAKELEVEL")}
+    subprocess.run(["make", "dist", f"DIST_ARGS={arguments}"], cwd=tree, env=env, check=True, timeout=1500)
+    return sorted((tree / "build" / "dist").iterdir())
+
+
+@pytest.fixture(scope="module")
+def dist(tmp_path_factory) -> dict[str, Path]:
+    """The files, by architecture; the tree is gone."""
+    folder = tmp_path_factory.mktemp("dist")
+    made = make_dist(folder / "tree")
+    for path in made:
+        shutil.move(path, folder)
+    shutil.rmtree(folder / "tree")
+    (sdist,) = folder.glob("*.tar.gz")
+    wheels = {path.stem.partition("manylinux_2_28_")[2]: path for path in folder.glob("*.whl")}
+    return wheels | {"sdist": sdist}
+
+
+def installed(python: str, package: Path, venv: Path) -> Path:
+    """A virtual environment with the package; the folder of its driver's library."""
+    subprocess.run([python, "-m", "venv", str(venv)], check=True)
+    command = [str(venv / "bin" / "python"), "-m", "pip", "install", "--quiet", str(package)]
+    subprocess.run(command, check=True, timeout=500)
+    return next(venv.glob("lib/python*/site-packages/cl_driver/_native"))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("version", VERSIONS)
+def test_wheel_in_a_bare_environment(dist, bare, ocl_icd, variables, tmp_path, version):
+    native = installed(VERSIONS[version], dist["x86_64"], tmp_path / "venv")
+    (tmp_path / "saxpy.cl").write_text(KERNEL)
+    clang = find_clang.find("").path
+    options = ["-target", "spirv64", "-x", "cl", "-O1", "-c", str(tmp_path / "saxpy.cl")]
+    subprocess.run([clang, *options, "-o", str(tmp_path / "saxpy.spv")], check=True)
+    (tmp_path / "vendors").mkdir()
+    (tmp_path / "vendors" / "cl_driver.icd").write_text(f"{native}/libcl_driver.so\n")
+    (tmp_path / "cache").mkdir()
+    env = {k: v for k, v in variables.items() if k != "PYTHONPATH"} | {
+        "OCL_ICD_VENDORS": f"{tmp_path}/vendors/",
+        "CL_DRIVER_CACHE_DIR": f"{tmp_path}/cache",
+        "CL_DRIVER_LOG": "calls",
+    }
+    shared = list(Path(VERSIONS[version]).resolve().parents[1].glob("lib/**/libpython3.*.so.1.0"))
+    ways = {"process": "a process"}
+    if version.rsplit(".", 1)[0] in EMBEDDED and shared:
+        ways["embedded"] = "embedded"
+    for runtime, said in ways.items():
+        done = bare(["clinfo"], ROOT, env | {"CL_DRIVER_RUNTIME": runtime})
+        assert re.search(r"Platform Name +cl_driver", done.stdout), done.stderr
+        assert f"Python is {said}" in done.stderr
+    command = [tmp_path / "venv" / "bin" / "python", "-c", SAXPY, ocl_icd, tmp_path / "saxpy.spv"]
+    done = bare(command, ROOT, env)
+    assert done.returncode == 0, done.stderr
+    assert "LLVM: llvmlite" in done.stderr
+
+
+@pytest.mark.long
+def test_sdist(dist, tmp_path):
+    """Builds where compilers are, without git, into a package that moves as wheels do."""
+    native = installed(sys.executable, dist["sdist"], tmp_path / "venv")
+    assert (native / "cl_driver.conf").read_text() == "path=../..\n"
+    assert os.access(native / "_cl_driver_holder", os.X_OK)
+    assert list(native.glob("corrections-*.bc")) and (native / "builtins.places").exists()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
+def test_what_is_in_a_wheel(dist, tmp_path, machine):
+    assert dist[machine].stat().st_size < SIZE
+    with zipfile.ZipFile(dist[machine]) as wheel:
+        wheel.extractall(tmp_path)
+    libraries = list((tmp_path / "cl_driver" / "_native").glob("*.so"))
+    assert len(libraries) >= 4
+    for library in libraries:
+        header = subprocess.run(["readelf", "-hW", str(library)], text=True, stdout=-1, check=True).stdout
+        assert {"x86_64": "X86-64", "aarch64": "AArch64"}[machine] in header
+        symbols = subprocess.run(["readelf", "-VW", str(library)], text=True, stdout=-1, check=True).stdout
+        needed = {tuple(map(int, v.split("."))) for v in re.findall(r"GLIBC_([\d.]+)", symbols)}
+        assert needed and max(needed) <= GLIBC
+        sections = subprocess.run(["readelf", "-SW", str(library)], text=True, stdout=-1, check=True).stdout
+        assert ".symtab" not in sections and ".debug_info" not in sections
+    here = (str(ROOT), str(dist[machine].parent), sys.base_prefix, os.path.expanduser("~/"))
+    for path in filter(Path.is_file, tmp_path.rglob("*")):
+        data = path.read_bytes()
+        for name in here:
+            assert name.encode() not in data, f"{path} names {name}"
+
+
+@pytest.mark.long
+def test_same_bytes_from_another_clone(dist, tmp_path):
+    made = make_dist(tmp_path / "elsewhere" / "clone", "--targets x86_64")
+    assert len(made) == 2
+    for path in made:
+        first = dist["sdist" if path.suffix == ".gz" else "x86_64"]
+        assert first.name == path.name
+        assert first.read_bytes() == path.read_bytes()
