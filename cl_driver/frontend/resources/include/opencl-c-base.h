@@ -1,10 +1,10 @@
-/* What OpenCL C has beside its keywords and its functions: names of types, constants, macros. clang includes
- * this file before every program, under this name, and declares the functions by itself: which of them, the
- * macros at the end of this file's first part tell it. For a clang that brings no such file.
+/* What OpenCL C has beside its keywords and its functions: types, constants, macros. Clang includes a file of
+ * this name before every program; this is for one that brings none. The functions it declares by itself; two
+ * macros here tell it which.
  *
- * The values of constants are those of the OpenCL C specification, and of the API's that have the same name
- * with CL_ for CLK_; what they leave open (samplers, fences, null handles) is as in SPIR-V or as clang's back
- * end for it wants it. */
+ * Constants have the values of the specification, or of the API's that have the same name with CL_ for CLK_.
+ * Samplers are the words of SPIR 1.2, which clang and its back end read; null handles are what the back end
+ * takes. tests/pure/frontend/test_ziglang.py compares all of it with a clang's own. */
 #ifndef CLD_OPENCL_C_BASE_H
 #define CLD_OPENCL_C_BASE_H
 
@@ -18,7 +18,7 @@
 #define __opencl_subgroup_builtins 1
 #endif
 
-/* Scalar types (6.3.1). */
+/* Scalar types. */
 typedef unsigned char uchar;
 typedef unsigned short ushort;
 typedef unsigned int uint;
@@ -28,12 +28,12 @@ typedef __PTRDIFF_TYPE__ ptrdiff_t;
 typedef __INTPTR_TYPE__ intptr_t;
 typedef __UINTPTR_TYPE__ uintptr_t;
 
-/* Vector types (6.3.2). */
-#define CLD_VECTORS(type)                                 \
-    typedef type type##2 __attribute__((ext_vector_type(2))); \
-    typedef type type##3 __attribute__((ext_vector_type(3))); \
-    typedef type type##4 __attribute__((ext_vector_type(4))); \
-    typedef type type##8 __attribute__((ext_vector_type(8))); \
+/* Vector types. */
+#define CLD_VECTORS(type)                                                                                    \
+    typedef type type##2 __attribute__((ext_vector_type(2)));                                                \
+    typedef type type##3 __attribute__((ext_vector_type(3)));                                                \
+    typedef type type##4 __attribute__((ext_vector_type(4)));                                                \
+    typedef type type##8 __attribute__((ext_vector_type(8)));                                                \
     typedef type type##16 __attribute__((ext_vector_type(16)))
 CLD_VECTORS(char);
 CLD_VECTORS(uchar);
@@ -45,18 +45,14 @@ CLD_VECTORS(long);
 CLD_VECTORS(ulong);
 CLD_VECTORS(float);
 #ifdef cl_khr_fp16
-#pragma OPENCL EXTENSION cl_khr_fp16 : enable
 CLD_VECTORS(half);
 #endif
 #ifdef cl_khr_fp64
-#if __OPENCL_C_VERSION__ < CL_VERSION_1_2
-#pragma OPENCL EXTENSION cl_khr_fp64 : enable
-#endif
 CLD_VECTORS(double);
 #endif
 #undef CLD_VECTORS
 
-/* Reinterpretation (6.4.4.2): a macro for each type, since clang's operator wants its name. */
+/* Reinterpretation: a macro for each type, since clang's operator wants its name. */
 #define as_char(x) __builtin_astype((x), char)
 #define as_char2(x) __builtin_astype((x), char2)
 #define as_char3(x) __builtin_astype((x), char3)
@@ -132,7 +128,7 @@ CLD_VECTORS(double);
 #define as_intptr_t(x) __builtin_astype((x), intptr_t)
 #define as_uintptr_t(x) __builtin_astype((x), uintptr_t)
 
-/* Sizes of integers (6.15.3.1). */
+/* Sizes of integers. */
 #define CHAR_BIT __CHAR_BIT__
 #define SCHAR_MAX __SCHAR_MAX__
 #define SCHAR_MIN (-SCHAR_MAX - 1)
@@ -149,7 +145,7 @@ CLD_VECTORS(double);
 #define LONG_MIN (-LONG_MAX - 1L)
 #define ULONG_MAX (2UL * LONG_MAX + 1UL)
 
-/* Properties of floating-point types (6.15.2.2); those of the extensions' types have their prefix. */
+/* Properties of floating-point types; those of the extensions' types have their prefix. */
 
 #define FLT_RADIX 2
 #define FLT_DIG __FLT_DIG__
@@ -240,12 +236,12 @@ CLD_VECTORS(double);
 
 #define NULL ((void *)0)
 
-/* Attributes of kernels as one macro (6.9.2 of OpenCL C 1.0). */
-#define kernel_exec(X, typen) \
+/* Attributes of kernels as one macro, of OpenCL C 1.0. */
+#define kernel_exec(X, typen)                                                                                \
     __kernel __attribute__((work_group_size_hint(X, 1, 1))) __attribute__((vec_type_hint(typen)))
 #define __kernel_exec(X, typen) kernel_exec(X, typen)
 
-/* Fences (6.15.8). */
+/* Fences. */
 typedef uint cl_mem_fence_flags;
 #define CLK_LOCAL_MEM_FENCE 0x01
 #define CLK_GLOBAL_MEM_FENCE 0x02
@@ -253,7 +249,7 @@ typedef uint cl_mem_fence_flags;
 #define CLK_IMAGE_MEM_FENCE 0x04
 #endif
 
-/* Samplers (6.13.14.1): the fields of their words. */
+/* Samplers: the fields of their words. */
 #define CLK_NORMALIZED_COORDS_FALSE 0
 #define CLK_NORMALIZED_COORDS_TRUE 1
 #define CLK_ADDRESS_NONE 0
@@ -264,7 +260,7 @@ typedef uint cl_mem_fence_flags;
 #define CLK_FILTER_NEAREST 0x10
 #define CLK_FILTER_LINEAR 0x20
 
-/* What get_image_channel_order and get_image_channel_data_type return (6.15.15.6). */
+/* What get_image_channel_order and get_image_channel_data_type return. */
 #define CLK_R 0x10B0
 #define CLK_A 0x10B1
 #define CLK_RG 0x10B2
@@ -307,13 +303,13 @@ typedef uint cl_mem_fence_flags;
 #define CLK_UNORM_INT_101010_2 0x10E0
 #endif
 
-/* printf (6.15.14) takes what it is given, and vectors. */
+/* printf takes what it is given, and vectors. */
 #if __OPENCL_C_VERSION__ >= CL_VERSION_1_2
 int printf(__constant const char *format, ...) __attribute__((format(printf, 1, 2)));
 #endif
 
 #if __OPENCL_C_VERSION__ >= CL_VERSION_2_0
-/* Atomics (6.15.12). */
+/* Atomics. */
 #define ATOMIC_VAR_INIT(value) (value)
 #define ATOMIC_FLAG_INIT 0
 typedef enum memory_scope {
@@ -340,10 +336,10 @@ typedef enum memory_order {
 #endif
 } memory_order;
 
-/* Pipes (6.15.16). */
+/* Pipes. */
 #define CLK_NULL_RESERVE_ID __builtin_astype((void *)__SIZE_MAX__, reserve_id_t)
 
-/* Kernels that enqueue kernels (6.15.18). */
+/* Kernels that enqueue kernels. */
 #define CLK_NULL_QUEUE 0
 #define CLK_NULL_EVENT __builtin_astype(__SIZE_MAX__, clk_event_t)
 #define CLK_SUCCESS 0
@@ -367,7 +363,7 @@ typedef int clk_profiling_info;
 #define CLK_PROFILING_COMMAND_EXEC_TIME 1
 #define MAX_WORK_DIM 3
 typedef struct {
-    uint workDimension;
+    unsigned int workDimension;
     size_t globalWorkOffset[MAX_WORK_DIM];
     size_t globalWorkSize[MAX_WORK_DIM];
     size_t localWorkSize[MAX_WORK_DIM];
