@@ -42,3 +42,18 @@ def configuration() -> dict[str, list[str]]:
                 value = os.path.join(here, value)
             values.setdefault(key, []).append(value)
     return values
+
+
+_packages: list[str] = []
+
+
+def packages() -> list[str]:
+    """Where the Python packages are that belong to this installation: beside this one, and where the build
+    found them."""
+    if not _packages:
+        try:
+            recorded = configuration().get("path", [])
+        except OSError:
+            recorded = []
+        _packages[:] = dict.fromkeys((os.path.dirname(_PACKAGE), *map(os.path.normpath, recorded)))
+    return _packages

@@ -129,7 +129,8 @@ _ROWS = (
         "CL_DRIVER_CLANG",
         "path",
         "",
-        "The clang that compiles OpenCL C, instead of the newest of PATH that can write SPIR-V.",
+        "The clang that compiles OpenCL C, or ziglang for the one of that package. Unset: the newest of "
+        "PATH that can write SPIR-V, else ziglang's.",
         in_key=True,
     ),
     Setting(

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 
+from ..jit import clang_paths
 from ..late_patterns import pattern
 from . import corrections, effort, includes, prelude, resident
 from .clang_start import environment
@@ -141,6 +142,8 @@ def confine(setting: str, rights: str, root: int) -> None:
     """From now on this process has a clang with other rights and another root folder, and can start no other
     (resident.confine()). Raises OSError, ClangError and CorrectionsError."""
     clang = find(setting)
+    if clang_paths.is_zig(clang.path):
+        raise OSError(f"{clang.path} is one file, into which nothing can be loaded that confines it")
     folders = os.path.dirname(os.path.dirname(os.path.realpath(clang.path)))
     resources = os.path.join(folders, "lib", "clang", str(clang.major), "include")
     own = [os.path.join(resources, name) for name in _HEADERS]
@@ -209,7 +212,7 @@ def base_arguments(clang: Clang, language: str = "cl") -> list[str]:
     body, all of which are to be compiled, and vector code is no faster by them.
     """
     return [
-        clang.path,
+        *clang_paths.command(clang.path),
         "-target",
         "spirv64",
         "-x",

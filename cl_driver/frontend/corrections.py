@@ -33,6 +33,7 @@ from itertools import product
 
 from .. import trust
 from ..fast_typing import Enum
+from ..jit import clang_paths
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -152,7 +153,7 @@ def update(folder: Path, clang: str, major: int) -> None:
 
 def bitcode(clang: str, part: Part) -> bytes:
     """The library, as that clang makes it. Raises CorrectionsError."""
-    text = _run([clang, *_OPTIONS], source(part).encode()).decode()
+    text = _run([*clang_paths.command(clang), *_OPTIONS], source(part).encode()).decode()
     # Functions that a program need not have and that may be in every module; no version and no types' names.
     import re
 
@@ -161,7 +162,7 @@ def bitcode(clang: str, part: Part) -> bytes:
     )
     text = re.sub(r"^!.*\n", "", text, flags=re.MULTILINE)
     text = re.sub(r", ![\w.]+ !\d+", "", text)
-    return _run([clang, *_AS_BITCODE], text.encode())
+    return _run([*clang_paths.command(clang), *_AS_BITCODE], text.encode())
 
 
 def _run(command: list[str], given: bytes) -> bytes:

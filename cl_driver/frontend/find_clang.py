@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 from collections import namedtuple
 
-from .. import log
+from .. import log, native
 from ..jit import clang_paths
 from ..jit.clang_paths import OLDEST
 from ..late_patterns import pattern
@@ -90,11 +90,12 @@ def _find(setting: str) -> Clang:
     if setting and not tried:
         tried.append(f"{setting}, which CL_DRIVER_CLANG names: not found")
     elif not tried:
-        names = ", ".join(clang_paths.NAMES)
+        names, packages = ", ".join(clang_paths.NAMES), os.pathsep.join(native.packages())
         tried.append(f"none of {names} in {os.pathsep.join(clang_paths.folders())}")
+        tried.append(f"no {clang_paths.PACKAGE} in {packages}")
     raise ClangError(
         f"No clang of version {OLDEST} or newer to compile OpenCL C with (Debian: apt install "
-        f"clang-22). Looked at: {'; '.join(tried)}"
+        f"clang-22; without root: pip install {clang_paths.PACKAGE}). Looked at: {'; '.join(tried)}"
     )
 
 
@@ -117,6 +118,8 @@ def explain(clang: Clang, setting: str = "") -> str:
         passed = [path for path in passed if (each := _look_at(path)) and each.identity in _unusable]
         names, fixed = (", ".join(each) for each in (clang_paths.NAMES, clang_paths.FIXED_FOLDERS))
         why = f"the first of {names} in PATH and {fixed}"
+        if clang_paths.is_zig(clang.path):
+            why = f"the one of PyPI's {clang_paths.PACKAGE}, since none of {names} in PATH and {fixed} serves"
         why += f" but for {', '.join(passed)}" * bool(passed)
     return f"{clang.path}, version {clang.major}: {why}"
 
@@ -164,7 +167,7 @@ def _ask_version(path: str) -> int:
 
     try:
         done = subprocess.run(
-            [path, "--version"],
+            [*clang_paths.command(path), "--version"],
             capture_output=True,
             text=True,
             errors="replace",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import namedtuple
 
+from ..jit import clang_paths
 from ..late_patterns import pattern
 
 # What asks for the time, as far as the text of a program can tell: see read().
@@ -74,7 +75,7 @@ def _is_clangs_own(path: str) -> bool:
         folder, _, version = before.rpartition("/")
         if version and folder.endswith("/clang"):
             return True
-    return False
+    return path.startswith(clang_paths.RESOURCES + os.sep)
 
 
 def read(listing: int, source: bytes, private: str, folder: str | None) -> Files:

@@ -20,6 +20,7 @@ from _socket import AF_UNIX, MSG_NOSIGNAL, SCM_RIGHTS, SOCK_SEQPACKET, SOL_SOCKE
 from _socket import socket as Socket
 from contextlib import ExitStack, suppress
 
+from ..jit import clang_paths
 from . import alone
 from .alone import PATH, Done, with_list
 from .clang_start import Started, has_few_descriptors, has_fewest_descriptors
@@ -89,8 +90,9 @@ def adopt(clang: Started) -> None:
 
 def load(clang: str, environment: dict[str, str]) -> None:
     """Loads a clang for forks of this process, if it can be. clang: its path; environment: its variables."""
-    with suppress(OSError):
-        _clang(clang, environment)
+    if not clang_paths.is_zig(clang):
+        with suppress(OSError):
+            _clang(clang, environment)
 
 
 def confine(
@@ -136,7 +138,8 @@ def run(
     allowance, folder = allowance or Allowance(), _enterable(folder)
     if _confined:
         return _run_confined(arguments, source, folder, listing, allowance, is_whole)
-    if _tries and not has_fewest_descriptors() and sum(map(len, arguments)) + len(arguments) < MOST_TEXT:
+    is_short = sum(map(len, arguments)) + len(arguments) < MOST_TEXT
+    if _tries and is_short and not clang_paths.is_zig(arguments[0]) and not has_fewest_descriptors():
         try:
             clang = _clang(arguments[0], environment)
             done = clang.run(arguments, source, folder, listing, allowance, is_whole)

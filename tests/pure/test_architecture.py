@@ -132,6 +132,6 @@ def test_recipes_are_whole(recipe):
     listed is one that a reader would forget."""
     text = section(TEXT, f"### {recipe}")
     (command,) = re.findall(r"^    (git grep .*)$", text, re.MULTILINE)
-    listed = re.findall(r"^\| `([\w./]+)` \| \S.* \|$", text, re.MULTILINE)
+    listed = re.findall(r"^\| `([\w./-]+)` \| \S.* \|$", text, re.MULTILINE)
     printed = subprocess.run(shlex.split(command), cwd=ROOT, text=True, capture_output=True, check=True)
     assert sorted(listed) == sorted(printed.stdout.split())

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from cl_driver import log
+from cl_driver import log, native
 from cl_driver.frontend import clang, effort, find_clang, opencl_c, resident
 from cl_driver.frontend.options import parse
 from cl_driver.jit import clang_paths, identity
@@ -19,7 +19,8 @@ def compiled(source: bytes = SOURCE, setting: str = "", **more) -> clang.Fronten
 
 
 @pytest.fixture(autouse=True)
-def fresh():
+def fresh(monkeypatch):
+    monkeypatch.setattr(native, "packages", list)  # no ziglang
     find_clang.forget()
     yield
     find_clang.forget()
