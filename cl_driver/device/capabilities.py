@@ -216,8 +216,8 @@ CAPABILITIES = (
         spirv=("GroupNonUniformRotateKHR",),
         spirv_extensions=("SPV_KHR_subgroup_rotate",),
     ),
-    # The functions of cl_khr_work_group_uniform_arithmetic are there, and so is the instruction set of
-    # cl_khr_spirv_extended_debug_info. Their names are not told as long as the Khronos CTS
+    # The functions of cl_khr_work_group_uniform_arithmetic and cl_khr_async_work_group_copy_fence are there,
+    # and so is the instruction set of cl_khr_spirv_extended_debug_info. Their names are not told as long as the Khronos CTS
     # (compiler_defines_for_extensions) takes them for names that Khronos did not approve.
     Capability(
         "work_group_uniform_arithmetic",
@@ -428,10 +428,7 @@ CAPABILITIES = (
     Capability("immutable_memory_objects", extensions={"cl_ext_immutable_memory_objects": (1, 0, 0)}),
     Capability(
         "extended_async_copies",
-        extensions={
-            "cl_khr_async_work_group_copy_fence": (1, 0, 0),
-            "cl_khr_extended_async_copies": (1, 0, 0),
-        },
+        extensions={"cl_khr_extended_async_copies": (1, 0, 0)},
     ),
     Capability("terminate_context", extensions={"cl_khr_terminate_context": (1, 0, 0)}),
     Capability("initialize_memory", extensions={"cl_khr_initialize_memory": (1, 0, 0)}),

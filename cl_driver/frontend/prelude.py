@@ -146,10 +146,9 @@ def _null_event() -> list[str]:
 
 def _group_copies(has: set[str]) -> list[str]:
     lines = []
-    if "cl_khr_async_work_group_copy_fence" in has:
+    if "cl_khr_extended_async_copies" in has:
         parameter = "cl_mem_fence_flags"
         lines.append(_declare("void", "async_work_group_copy_fence", parameter, attribute="convergent"))
-    if "cl_khr_extended_async_copies" in has:
         for name, sizes in (("2D2D", 5), ("3D3D", 8)):
             for to, from_ in (("__local", "__global"), ("__global", "__local")):
                 places = f"{to} void *", "size_t", f"const {from_} void *", "size_t"

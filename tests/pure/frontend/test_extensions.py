@@ -58,7 +58,6 @@ FUNCTIONS = {
         p[0] = clock_read_hilo_device().x;""",
     "cl_khr_extended_async_copies": """event_t e = async_work_group_copy_2D2D(l, 0, p, 0, 4, 8, 2, 8, 8, 0);
         e = async_work_group_copy_3D3D(z, 0, l, 0, 4, 4, 2, 2, 4, 8, 4, 8, e); wait_group_events(1, &e);""",
-    "cl_khr_async_work_group_copy_fence": "async_work_group_copy_fence(CLK_LOCAL_MEM_FENCE);",
     "cl_khr_expect_assume": "p[0] = __builtin_expect(p[1], 3); __builtin_assume(p[2] == 1);",
     "cl_intel_bfloat16_conversions": "t[0] = intel_convert_bfloat16_as_ushort(f[0]);",
     "cl_intel_split_work_group_barrier": """intel_work_group_barrier_arrive(CLK_LOCAL_MEM_FENCE);
