@@ -111,7 +111,9 @@ class _Splitter:
         shapes = analyse_shapes(function, plan.options)
         plan.assumes_small_ids |= shapes.assumes_small_ids
         group = analyse_group(function)
-        boundaries = lower_collectives(function, self.types, plan.slots, plan.module.address_bits)
+        boundaries = lower_collectives(
+            function, self.types, plan.slots, plan.module.address_bits, group.influenced
+        )
         drop_redundant_barriers(function, boundaries)
         self.some_may_return = any(is_boundary(i) for block in group.influenced for i in block.instructions)
         once = self.cut(boundaries)

@@ -98,14 +98,15 @@ class Once:
 
 
 def lower_collectives(
-    function: Function, types: TypeTable, slots: list[Slot], address_bits: int = 64
+    function: Function, types: TypeTable, slots: list[Slot], address_bits: int, influenced: set[Block]
 ) -> dict[Instruction, Once]:
     """Replaces all collectives; returns {boundary instruction: Once} for the boundaries put in their place.
 
-    A boundary is an OpControlBarrier. New slots are appended to `slots`.
+    A boundary is an OpControlBarrier. New slots are appended to `slots`. influenced: the blocks that some
+    work-items of a group may come to without the others.
     """
     lowering = _Lowering(function, types, slots, address_bits)
-    for loop in copy_loops(function):
+    for loop in copy_loops(function, influenced):
         lowering.move_loop(loop)
     for block in function.blocks:
         if any(i.op in COLLECTIVES for i in block.instructions):
@@ -300,7 +301,7 @@ class _Lowering:
         self.out.append(instruction)
 
     def emit_copy(self, once: Once, target: Value, source: Value, count: Value, stride: Value) -> None:
-        """Where it runs once."""
+        """A copy between such values where it runs once."""
         types = self.types
         target, source = self.element_pointer(once, target), self.element_pointer(once, source)
         element = target.type.element

@@ -3,8 +3,9 @@
     for (y = 0; y < h; y++) event = async_work_group_copy(...);
 
 All work-items of a group come to the same copies with the same arguments (OpenCL C 6.15.11), so the first
-one's values say how often the loop runs. Otherwise every copy would end a region, and all work-items would
-take part in every step of the loop.
+one's values will do. That only holds for copies that are made: loops that only some work-items come to may be
+there if they never copy, and stay as they are. In others every copy would end a region, and all work-items
+would take part in every step of the loop.
 """
 
 from __future__ import annotations
@@ -39,8 +40,9 @@ class CopyLoop:
     outside: list[Value]
 
 
-def copy_loops(function: Function) -> list[CopyLoop]:
-    """The outermost of these loops; each is given a block before it that leads nowhere else."""
+def copy_loops(function: Function, influenced: set[Block]) -> list[CopyLoop]:
+    """The outermost of these loops; each is given a block before it that leads nowhere else. influenced: the
+    blocks that some work-items of a group may come to without the others."""
     if not any(i.op is Op.GroupAsyncCopy for block in function.blocks for i in block.instructions):
         return []
     before = predecessors(function)
@@ -51,7 +53,8 @@ def copy_loops(function: Function) -> list[CopyLoop]:
     loops: list[Loop] = []
     taken: set[Block] = set()
     for loop in LoopNest(function, tree, before).loops:  # outer ones first
-        if loop.header not in taken and _only_copies(loop, users):
+        is_free = loop.header not in taken and loop.blocks.isdisjoint(influenced)
+        if is_free and _only_copies(loop, users):
             loops.append(loop)
             taken |= loop.blocks
     entries = [preheader(function, loop) for loop in loops]

@@ -133,3 +133,18 @@ def test_loops_with_more_in_them(loop, widths):
     module = compile_cl(HEAD + loop + TAIL)
     check(module, expected, widths, OTHERS[loop])
     assert not any(loops_of(make_plan(module, "k")))
+
+
+@pytest.mark.parametrize(
+    "way", ["if (l > 2) LOOP", "if (l > 2) { LOOP t[l] += 5; }", "if (l < 3) return; LOOP"]
+)
+def test_loops_that_some_work_items_do_not_come_to(way, widths):
+    """They never copy."""
+    loop = "for (int y = 0; y < h - in[l] / 1000; y++) COPY(t + 8 * y, in + 16 * y, n);"
+    source = HEAD.replace("barrier(CLK_LOCAL_MEM_FENCE);", "") + way.replace("LOOP", loop)
+    module = compile_cl(source + "out[get_global_id(0)] = t[l] + 3; }")
+    given = np.arange(200, dtype=np.int32)
+    result, *_ = compare(module, "k", [np.zeros(24, np.int32), given, 4, 0], (24,), (8,), widths)
+    others = 0 if "return" in way else 2
+    assert result.tolist() == ([others] * 3 + [7 if "+= 5" in way else 2] * 5) * 3
+    assert not any(loops_of(make_plan(module, "k")))
