@@ -136,25 +136,25 @@ def _before_loop(
     varying = found.index is not None or any(v is not None and e.is_varying(v) for v, _ in found.terms)
     stride = None if affine is None or varying or mask is not None else affine[1]
     f, value_of = (e.form, e.leaf) if stride is None else (SCALAR, e.operand)
-    base, parts = "", []
+    base, products = "", []
     for value, factor in found.terms:
         if value is None:
-            parts.append(f.splat("i64", str(factor)))
+            products.append(f.splat("i64", str(factor)))
         elif value.type.kind is Kind.POINTER:
             base = value_of(value)
         else:
-            parts.append(_product(e, f, value_of(value), value.type, factor))
+            products.append(_product(e, f, value_of(value), value.type, factor))
     if found.index is None:
         first = start if stride is not None else e.splat(start, c, f)
-        parts.append(_product(e, f, first, loop.start.type, size))
+        products.append(_product(e, f, first, loop.start.type, size))
     else:
         first, stays = _first_index(e, found, start, total)
         whole = _if_all(e, stays, mask, c, whole)
         extended = e.emit(f"{'sext' if found.index.is_signed else 'zext'} {f('i32')} {first} to {f('i64')}")
-        parts.append(e.emit(f"mul {f('i64')} {extended}, {f.splat('i64', str(found.index.scale))}"))
-    offset = parts[0]
-    for part in parts[1:]:
-        offset = e.emit(f"add {f('i64')} {offset}, {part}")
+        products.append(e.emit(f"mul {f('i64')} {extended}, {f.splat('i64', str(found.index.scale))}"))
+    offset = products[0]
+    for product in products[1:]:
+        offset = e.emit(f"add {f('i64')} {offset}, {product}")
     rows = e.emit(f"getelementptr i8, {f('ptr')} {base}, {f('i64')} {offset}")
     if mask is not None:
         whole = e.emit(f"select i1 {e.any_lane(mask)}, {c} {whole}, {c} 0")

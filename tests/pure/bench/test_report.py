@@ -110,8 +110,10 @@ def test_functions_are_summed_up_by_type():
 
 
 def test_a_level_of_instructions_is_a_column_of_those_that_can_be_held_to_it():
-    found = platforms.at_levels({"cl_driver": {"A": "b"}, "intel": {}, "pocl": {}}, ["", "avx2"])
-    assert list(found) == ["cl_driver", "intel", "pocl", "cl_driver avx2", "intel avx2"]
+    found = platforms.at_levels({"cl_driver": {"A": "b"}, "intel": {}, "pocl": {}, "other": {}}, ["", "avx2"])
+    assert list(found) == [
+        "cl_driver", "intel", "pocl", "other", "cl_driver avx2", "intel avx2", "pocl avx2",
+    ]  # fmt: skip
     assert found["cl_driver avx2"] == {"A": "b", "CL_DRIVER_CPU": "x86-64-v3"}
     assert found["intel avx2"] == {"CL_CONFIG_CPU_TARGET_ARCH": "core-avx2"}
 
