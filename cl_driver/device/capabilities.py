@@ -217,8 +217,8 @@ CAPABILITIES = (
         spirv_extensions=("SPV_KHR_subgroup_rotate",),
     ),
     # The functions of cl_khr_work_group_uniform_arithmetic and cl_khr_async_work_group_copy_fence are there,
-    # and so is the instruction set of cl_khr_spirv_extended_debug_info. Their names are not told as long as the Khronos CTS
-    # (compiler_defines_for_extensions) takes them for names that Khronos did not approve.
+    # and so is the instruction set of cl_khr_spirv_extended_debug_info. Their names are not told as long as
+    # the Khronos CTS (compiler_defines_for_extensions) takes them for names that Khronos did not approve.
     Capability(
         "work_group_uniform_arithmetic",
         spirv=("GroupUniformArithmeticKHR",),

@@ -71,7 +71,7 @@ def program(objects, name: str, sanitize: str) -> Path:
     if not target.exists() or any(s.stat().st_mtime_ns > target.stat().st_mtime_ns for s in sources):
         fresh = target.with_suffix(".new")
         flags = [*builder.flags, *shim.WARNINGS, "-std=gnu11", *builder.sanitize]
-        command = [builder.compiler, *flags, str(sources[0]), *map(str, files), "-o", str(fresh), "-pthread"]
+        command = [*builder.compiler, *flags, str(sources[0]), *map(str, files), "-o", str(fresh), "-pthread"]
         wrapped = (f"-Wl,--wrap={function}" for function in WRAPPED.get(name, ()))
         shim.run([*command, *wrapped, *shim.LIBRARIES])
         fresh.replace(target)
