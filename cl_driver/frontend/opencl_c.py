@@ -222,6 +222,9 @@ def _compile_by(
             log = (
                 f"error: {found.path} has no SPIR-V back end; set CL_DRIVER_CLANG to a clang that has\n{log}"
             )
+        elif "clang frontend command failed" in done.errors:  # of a driver of its own, as zig's
+            log += f"note: {found.path} crashed"
+            log += "; it does on blocks, which other clangs compile\n" if b"^" in source else "\n"
         log = log or f"error: clang ended with status {done.status}\n"
         doubt = "" if find_clang.has_diagnostic(done.errors) else f"ended with status {done.status}"
         return FrontendResult(None, log, done.files), doubt
