@@ -23,7 +23,6 @@ pytestmark = [
 ]
 
 VERSIONS = {v: path for v, path in interpreters().items() if tuple(map(int, v.split(".")))[:2] >= (3, 11)}
-EMBEDDED = ("3.11", "3.12", "3.13", "3.14")
 GLIBC = (2, 28)
 SIZE = 2 << 20  # bytes
 
@@ -125,7 +124,8 @@ def dist(tmp_path_factory) -> dict[str, Path]:
 
 def installed(python: str, package: Path, venv: Path) -> Path:
     """A virtual environment with the package; the folder of its driver's library."""
-    subprocess.run([python, "-m", "venv", str(venv)], check=True)
+    if subprocess.run([python, "-m", "venv", str(venv)], check=False).returncode:
+        pytest.skip(f"{python} has no module venv")  # Debian has it in a package of its own
     command = [str(venv / "bin" / "python"), "-m", "pip", "install", "--quiet", str(package)]
     subprocess.run(command, check=True, timeout=500)
     return next(venv.glob("lib/python*/site-packages/cl_driver/_native"))
@@ -149,7 +149,7 @@ def test_wheel_in_a_bare_environment(dist, bare, ocl_icd, variables, tmp_path, v
     }
     shared = list(Path(VERSIONS[version]).resolve().parents[1].glob("lib/**/libpython3.*.so.1.0"))
     ways = {"process": "a process"}
-    if version.rsplit(".", 1)[0] in EMBEDDED and shared:
+    if shared and (native / f"_cl_driver_embed-{version.rsplit('.', 1)[0]}.so").exists():
         ways["embedded"] = "embedded"
     for runtime, said in ways.items():
         done = bare(["clinfo"], ROOT, env | {"CL_DRIVER_RUNTIME": runtime})
