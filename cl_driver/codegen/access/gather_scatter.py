@@ -10,7 +10,6 @@ from ...spirv.enums import Op
 from ...spirv.module import Instruction, Kind, Type, Value
 from ..library.shared_code import is_written_out, shared
 from ..llvm.forms import MANGLED, form
-from ..llvm.options import CodegenOptions
 from ..llvm.types import ir_type, leaf_types, member_offset, size_of
 from .block_transpose import (
     goes_in_blocks,
@@ -91,19 +90,13 @@ def gather(
     return leaves
 
 
-def _has_instruction(options: CodegenOptions, is_store: bool) -> bool:
-    """Whether the CPU has gathers that are worth taking, or scatters. AVX2's gathers are only where a lane of
-    theirs takes about as long as a load (device/cpu.py)."""
-    return "avx512f" in options.features or ("fast-gather" in options.features and not is_store)
-
-
 def ways_anywhere(e: AccessEmitter, type_: Type, is_store: bool, is_masked: bool) -> tuple[str, ...]:
     """The ways for values of a type where nothing is known of the addresses, the cheapest first."""
     key = type_, is_store, is_masked
     found: tuple[str, ...] | None = e.ways.get(key)
     if found is None:
         reach = access_costs.reach(type_, e.width, e.cpu, None, is_store, is_masked)
-        ways = access_costs.at_any_place(reach, _has_instruction(e.options, is_store))
+        ways = access_costs.at_any_place(reach, e.cpu)
         first, _ = access_costs.cheapest(ways, reach, e.cpu)
         found = e.ways[key] = first, *(name for name, _ in ways if name != first)
     return found

@@ -259,7 +259,7 @@ def lanes(r: Reach, model: CpuModel) -> Cost:
 
 
 def _may_gather(r: Reach, model: CpuModel) -> bool:
-    """Whether this is compared with gathers, for which no step counts."""
+    """Whether this is compared with gathers, or scatters, for which no step counts."""
     return has_instruction(model, r.is_store) and r.bits >= _LEAST_GATHERED
 
 
@@ -271,13 +271,12 @@ def has_instruction(model: CpuModel, is_store: bool) -> bool:
 GATHER, ROWS, LANES = "gather", "rows", "lanes"  # names of ways at any place
 
 
-def at_any_place(r: Reach, is_there: bool) -> list[tuple[str, CostOf]]:
-    """The ways where nothing is known of the lanes' places. is_there: the CPU's instruction for that; none
-    is there for less than 32 bits."""
+def at_any_place(r: Reach, model: CpuModel) -> list[tuple[str, CostOf]]:
+    """The ways where nothing is known of the lanes' places."""
     if r.is_row:
         return [(ROWS, rows)]
     found: list[tuple[str, CostOf]] = [(LANES, lanes)]
-    if is_there and r.bits >= _LEAST_GATHERED:
+    if _may_gather(r, model):
         found.insert(0, (GATHER, gather))
     return found
 
@@ -289,7 +288,7 @@ def cheapest(ways: list[tuple[str, CostOf]], r: Reach, model: CpuModel) -> tuple
 
 def anywhere(r: Reach, model: CpuModel) -> Cost:
     """The cheapest way where nothing is known of the lanes' places."""
-    return cheapest(at_any_place(r, has_instruction(model, r.is_store)), r, model)[1](r, model)
+    return cheapest(at_any_place(r, model), r, model)[1](r, model)
 
 
 def updated(

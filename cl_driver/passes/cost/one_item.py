@@ -11,7 +11,7 @@ from ..analysis.guarded_work import guarded_by_data
 from ..analysis.redundant_items import redundant_dimensions
 from ..ir.instructions import ADDRESS, ATOMICS, EXTINST_LOADS, EXTINST_WITH_EFFECT, PURE, TERMINATORS
 from ..ir.ops import PassOp
-from .access_costs import leaf_bits
+from .access_costs import has_instruction, leaf_bits
 from .inner_loops import cycles_with_inner_loops
 from .operations import STRIDED, size_of_value
 from .pressure import mostly_gathers
@@ -212,8 +212,7 @@ def _cycles_of_places(region: RegionCosts) -> tuple[float, float] | None:
             of_lanes += leaves
     if not words + less:
         return None
-    model = region.operations.model
-    gathers = model.has_masks or model.has_gathers
+    gathers = has_instruction(region.operations.model, False)
     with_lanes = words * (_GATHERED if gathers else _BY_LANE) + less * _BY_LANE
     with_lanes += of_lanes * _VECTOR / region.operations.width
     return with_lanes, (words + less + looked_up) * _ALONE + others * _SCALAR

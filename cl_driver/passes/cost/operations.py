@@ -414,8 +414,7 @@ class Operations:
 
     def _way(self, reach: Reach, kind: str) -> tuple[str, access_costs.CostOf]:
         """The cheapest way to places that do not follow one another."""
-        is_there = access_costs.has_instruction(self.model, reach.is_store)
-        ways = access_costs.at_any_place(reach, is_there)
+        ways = access_costs.at_any_place(reach, self.model)
         if kind == STRIDED and access_costs.may_be_fields(reach):
             ways.append((STRIDED, access_costs.fields))
         return access_costs.cheapest(ways, reach, self.model)
