@@ -34,10 +34,6 @@ if TYPE_CHECKING:
 # would take longer.
 _FINISH_ALONE = 800
 
-# The same for what a program weighs beside its largest kernel, where other processes are there already, or
-# are started while clang runs.
-_FINISH_BESIDE = 400
-
 # Bytes of a source up to which one process compiles it.
 _FOR_ONE = 4000
 
@@ -263,7 +259,7 @@ class Service:
         finished = self._finished(keys)
         if finished:
             return finished
-        return self._build(keys, ["prepare", self.job(options), il, *self._finish(1)])
+        return self._build(keys, ["prepare", self.job(options), il, self._finish()])
 
     def build_source(
         self, source: bytes, options: str, headers: dict[str, bytes]
@@ -274,23 +270,17 @@ class Service:
         finished = self._finished(keys)
         if finished:
             return finished
-        processes = self._processes_for(source)
-        request = ["build_source", self.job(options, copy), source, headers, *self._finish(processes)]
-        return self._build(keys, request, processes)
+        request = ["build_source", self.job(options, copy), source, headers, self._finish()]
+        return self._build(keys, request, self._processes_for(source))
 
     def _most(self) -> int:
         """The weight of programs of which a build compiles all kernels."""
         return {"build": 1 << 62, "create": 0}.get(self._when, _AT_BUILD * self.most_processes())
 
-    def _finish(self, processes: int) -> tuple[int, int]:
-        """Programs of at most that weight, and of at most that beside their largest kernel, are finished by
-        the process that reads them. processes: how many are started for it."""
+    def _finish(self) -> int:
+        """Programs of at most that weight are finished by the process that reads them."""
         most = self._most()
-        if self.most_processes() == 1:
-            return most, most
-        alone = min(most, _FINISH_ALONE)
-        has_others = max(processes, self._pool().idle()) > 1
-        return alone, min(alone, _FINISH_BESIDE) if has_others else alone
+        return most if self.most_processes() == 1 else min(most, _FINISH_ALONE)
 
     def _finished(self, keys: list[str]) -> tuple[Executable | None, str] | None:
         """What the cache has."""
@@ -332,14 +322,14 @@ class Service:
 
     def _build_by_new(self, request: Request, processes: int, budget: Budget) -> Answer:
         """The answer to a request to build a source, by so many processes that are started now."""
-        _, job, source, headers, finish, beside = request
+        _, job, source, headers, finish = request
         compiling = ["compile_source", job, source, headers, True, {}]
         il, log, files = self._pool().run_apart(compiling, processes, budget)
         if il is None:
             return {"log": log, "files": files}
         try:
             answer: Answer
-            [answer] = self.run([["prepare", job, il, finish, beside]], budget)
+            [answer] = self.run([["prepare", job, il, finish]], budget)
         except CompileError as error:
             raise CompileError(f"{log}{error}") from error
         return {**answer, "log": log + answer["log"], "files": files}

@@ -126,18 +126,15 @@ def link(job: Job, il: bytes) -> str:
     return pipeline.check_library(il, _context(job))
 
 
-def prepare(job: Job, il: bytes, finish: int, beside: int) -> Answer:
+def prepare(job: Job, il: bytes, finish: int) -> Answer:
     """Reads, links and checks a program; and compiles its kernels if their weights are no more than `finish`
-    in all, and than `beside` without the largest, or if there is but one, unless `finish` is 0. CompileError
-    for a program that is wrong."""
+    in all, or if there is but one, unless that is 0. CompileError for a program that is wrong."""
     from ..compiler import pipeline
 
     program = _prepare(job, il)
     kernels = [(name, program.weight(name)) for name in program.names]
     answer: Answer = {"kernels": kernels, "log": program.log}
-    weights = [weight for _, weight in kernels]
-    is_little = sum(weights) <= finish and sum(weights) - max(weights, default=0) <= beside
-    if (finish and len(kernels) <= 1) or is_little:
+    if (finish and len(kernels) <= 1) or sum(weight for _, weight in kernels) <= finish:
         executable = program.executable([pipeline.kernel(program, name) for name in program.names])
         answer["executable"] = executable.to_bytes()
     else:
@@ -154,7 +151,7 @@ def _compile_whole(
         ended.set()
 
 
-def build_source(job: Job, source: bytes, headers: dict[str, bytes], finish: int, beside: int) -> Answer:
+def build_source(job: Job, source: bytes, headers: dict[str, bytes], finish: int) -> Answer:
     """compile_source() and prepare() in one go: what prepare() answers, and "files"; "log" and "files"
     alone where the source does not compile."""
     if clang_start.has_fewest_descriptors():
@@ -173,7 +170,7 @@ def build_source(job: Job, source: bytes, headers: dict[str, bytes], finish: int
     if spirv is None:
         return {"log": log, "files": files}
     try:
-        answer = prepare(job, spirv, finish, beside)
+        answer = prepare(job, spirv, finish)
     except CompileError as error:
         raise CompileError(f"{log}{error}") from error
     return {**answer, "log": log + answer["log"], "files": files}

@@ -101,50 +101,6 @@ def test_with_processes_that_are_there_it_is_one_request(service, asked):
     assert operations(asked).count("build_source") == 1
 
 
-# Kernels of which each is some hundred instructions: little in all, but much beside the largest.
-LARGER = SOURCE + b"".join(
-    b"kernel void more%d(global float *a) { float x = a[%d]; %s a[get_global_id(0)] = x; } // %s\n"
-    % (k, k, b"x = x * a[1] + a[2]; " * 120, LONG)
-    for k in range(3)
-)
-
-
-def test_kernels_are_shared_out_where_there_is_much_beside_the_largest(service, asked):
-    executable, log = service.build_source(LARGER, "", {})
-    assert executable and not executable.missing(), log
-    weights = executable.weights
-    assert sum(weights) <= client._FINISH_ALONE and sum(weights) - max(weights) > client._FINISH_BESIDE
-    assert operations(asked) == ["compile_source", "prepare", *["kernels"] * len(weights)]
-    assert scaled(executable) == EXPECTED
-
-
-def test_one_process_has_all_kernels_where_there_is_little_beside_the_largest(service, asked):
-    executable, log = service.build_source(MANY, "", {})
-    assert executable, log
-    assert sum(executable.weights) - max(executable.weights) <= client._FINISH_BESIDE
-    assert operations(asked) == ["compile_source", "prepare"]
-
-
-def test_one_process_has_all_kernels_where_others_would_have_to_be_started(service, asked, monkeypatch):
-    monkeypatch.setattr(service, "_processes_for", lambda source: 1)
-    executable, log = service.build_source(LARGER, "", {})
-    assert executable, log
-    assert operations(asked) == ["build_source"]
-    assert service.build_source(LARGER + b"// again", "", {})[0]
-    assert operations(asked) == ["build_source"] * 2
-
-
-def test_shared_out_or_not_it_is_one_program(service, asked, make_service, monkeypatch):
-    executable, log = service.build_source(LARGER, "", {})
-    assert "kernels" in operations(asked)
-    alone = make_service(CACHE_DIR="")
-    monkeypatch.setattr(alone, "_processes_for", lambda source: 1)
-    asked.clear()
-    expected, expected_log = alone.build_source(LARGER, "", {})
-    assert operations(asked) == ["build_source"]
-    assert executable.to_bytes() == expected.to_bytes() and log == expected_log
-
-
 def test_errors_of_the_source_are_in_the_log(service, asked):
     executable, log = service.build_source(MANY + b"kernel void wrong() { nothing = 1; }\n", "", {})
     assert executable is None and "nothing" in log
