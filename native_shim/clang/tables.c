@@ -8,6 +8,7 @@
 #include "tables.h"
 
 #include "llvm_interface.h"
+#include "null_objects.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -233,5 +234,6 @@ PUBLIC bool RUN_BACK_END(void *manager, Module module) {
         real = (run_back_end *)dlsym(RTLD_NEXT, TEXT(RUN_BACK_END));
     if (find_llvm())
         flatten_tables(module);
+    cld_load_null_objects(module);
     return real(manager, module);
 }

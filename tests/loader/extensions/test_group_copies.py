@@ -122,3 +122,28 @@ def test_programs_may_have_such_names(session: Session):
         kernel void k(global int *out) {
             out[get_global_id(0)] = async_work_group_copy_2D2D(3) + async_work_group_copy_fence(1, 2); }"""
     assert set(session.compute(source, 8, np.int32, 8)) == {8}
+
+
+@pytest.mark.parametrize("options", ["-cl-std=CL3.0", "-cl-opt-disable"])
+@pytest.mark.parametrize("n", [0, 1, 5])
+def test_events_that_begin_as_null(session: Session, n, options):
+    """The event of the last of so many copies, or a null event: clang's back end writes no phi of these."""
+    source = """kernel void k(global uint *out, global const uint *in, local uint *l, int n) {
+        int i = get_local_id(0), room = 16 * get_local_size(0); out += room * get_group_id(0);
+        for (int k = 0; k < 16; k++) l[16 * i + k] = 9;
+        barrier(CLK_LOCAL_MEM_FENCE);
+        event_t e = 0, none = 0;
+        for (int k = 0; k < n; k++) e = async_work_group_copy(l + 16 * k, in + 20 * k, 12, e);
+        e = async_work_group_copy(l + room - 3, in, 3, n > 2 ? e : none);
+        wait_group_events(1, &e);
+        for (int k = 0; k < 16; k++) out[16 * i + k] = l[16 * i + k]; }"""
+    data, size = np.arange(128, dtype=np.uint32) * 5, 8
+    kernel, out = session.kernel(source, options=options), session.buffer(np.zeros(2 * 16 * size, np.uint32))
+    arguments = (out, session.buffer(data), Local(4 * 16 * size), np.int32(n))
+    session.launch(kernel, 2 * size, *arguments, local=size)
+    found = session.read(out, np.uint32, 2 * 16 * size)
+    expected = np.full(16 * size, 9, np.uint32)
+    for k in range(n):
+        expected[16 * k : 16 * k + 12] = data[20 * k : 20 * k + 12]
+    expected[-3:] = data[:3]
+    assert np.array_equal(found, np.tile(expected, 2))
