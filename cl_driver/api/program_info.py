@@ -135,7 +135,7 @@ def _flags(kernel: KernelInfo) -> int:
     flags += [dimension in kernel.once_along for dimension in range(3)]
     flags += [kernel.aligned_groups, kernel.tries_items, kernel.exchanged, kernel.uses_pipes]
     flags += [kernel.zeroes_local, kernel.terminable]
-    flags += [kernel.enqueues, kernel.is_block]
+    flags += [kernel.enqueues, kernel.is_block, kernel.takes_turns]
     return sum(int(flag) << bit for bit, flag in enumerate(flags))
 
 

@@ -592,6 +592,7 @@ def kernel_info(program: Prepared, code: codegen.KernelCode) -> KernelInfo:
         uses_printf=code.uses_printf,
         uses_pipes=code.uses_pipes,
         enqueues=code.enqueues,
+        takes_turns=code.takes_turns,
         is_block=code.name in program.blocks,
         blocks=program.blocks_of(code.name),
         zeroes_local=program.context.options.zero_local,

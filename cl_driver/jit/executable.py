@@ -182,8 +182,8 @@ class KernelInfo(_Record):
     CL_KERNEL_WORK_GROUP_SIZE; width: work-items per vector; uses_pipes: it may wait for other kernels;
     zeroes_local: local memory is zeros when a group begins; terminable: it ends when its context is
     terminated; enqueues: it may enqueue blocks, or uses their events; is_block: it is one; blocks: numbers of
-    those that it enqueues, and that these do, among the executable's; uniform_groups: every work-group must
-    be full, as before OpenCL C 2.0; is_wide: the
+    those that it enqueues, and that these do, among the executable's; takes_turns: its sub-groups may wait
+    for one another; uniform_groups: every work-group must be full, as before OpenCL C 2.0; is_wide: the
     entry takes `width` work-items of dimension 0 at a time; has_narrow, has_rest, has_tiled: whether there is
     code of these kinds (variants.KINDS), for launches that the entry does not suit, those with global
     ids or sizes from 2^29 among them; for what it leaves of rows and columns that are not whole tiles
@@ -232,6 +232,7 @@ class KernelInfo(_Record):
         terminable=_flag,
         enqueues=_flag,
         is_block=_flag,
+        takes_turns=_flag,
         blocks=_list,
         uniform_groups=_flag,
         is_wide=_flag,
@@ -284,6 +285,7 @@ class KernelInfo(_Record):
     terminable: bool
     enqueues: bool
     is_block: bool
+    takes_turns: bool
     blocks: list[int]
     uniform_groups: bool
     is_wide: bool

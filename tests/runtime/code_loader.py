@@ -15,6 +15,7 @@ SOURCES = [  # tests have a printf of their own
     *(path for path in sorted((SHIM / "loader").glob("*.c")) if path.stem != "printf"),
     SHIM / "base" / "quirks.c",
     SHIM / "base" / "settings.c",
+    SHIM / "base" / "stacks.c",
 ]
 HERE = Path(__file__).resolve().parent / "jit" / "c"
 FLAGS = ["-std=c11", "-g", "-O1", "-Wall", "-Wextra", "-Werror", f"-I{SHIM}"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import shutil
 import signal
 import subprocess
@@ -30,6 +31,7 @@ PROGRAMS = (
 )  # fmt: skip
 WRAPPED = {
     "value_code": ["cld_now"],
+    "turns": ["madvise", "mmap"],
     "variants": [
         "cld_door_call",
         "cld_code_load",
@@ -121,6 +123,17 @@ def test_instructions_that_trap(objects, kernel, end, name):
         [path, kernel, name], capture_output=True, text=True, timeout=60, check=False, env=settings
     )
     assert (done.returncode, done.stderr) == (-end, "")
+
+
+@pytest.mark.parametrize("kind", ["", "mapped"])
+def test_guards_below_the_stacks_of_sub_groups(objects, kind):
+    """One that takes more than its stack ends the host as a fault does: it never reaches another's memory."""
+    path = program(objects, "turns", "")
+    run(path, "guards", kind)
+    done = subprocess.run([path, "overflow", kind], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == -signal.SIGSEGV
+    message = r"cl_driver: SIGSEGV in kernel test, which (writes to|accesses) address 0x[0-9a-f]+\n"
+    assert re.fullmatch(message, done.stderr)
 
 
 @pytest.mark.parametrize("threads", ["1", "5"])

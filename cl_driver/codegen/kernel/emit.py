@@ -100,7 +100,7 @@ def emit(
     """
     if globals_layout is None:
         globals_layout = layout_globals(plan.module)
-    module = ModuleEmitter(options, library, globals_layout.offsets)
+    module = ModuleEmitter(options, library, globals_layout.offsets, probes_stack=plan.takes_turns)
     width = plan.options.width
     histogram: PrivatisedHistogram | None = None
     if width == 1:

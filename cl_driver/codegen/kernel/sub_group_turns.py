@@ -29,9 +29,8 @@ def own_function(symbol: str) -> tuple[str, str]:
 def entry_text(symbol: str, width: int, scratch: Scratch) -> list[str]:
     """What the data plane calls: it has the groups' sub-groups executed in turns."""
     name = f"{symbol}.layout"
-    fields = ", ".join(f"i64 {field}" for field in (width, scratch.items_start, scratch.stack_size))
     return [
-        f'@"{name}" = internal constant [3 x i64] [{fields}], align 8',
+        f'@"{name}" = internal constant [2 x i64] [i64 {width}, i64 {scratch.stack_size}], align 8',
         "declare void @cld_sub_groups_run(ptr, ptr, ptr, ptr, ptr, i64, i64)",
         "declare void @cld_sub_group_yield(ptr)",
         "declare i32 @cld_sub_group_join(ptr, i32)",

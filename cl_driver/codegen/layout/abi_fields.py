@@ -110,9 +110,9 @@ class AbiFields(FunctionEmitter):
         if not self.plan.takes_turns:
             return self.scratch_address(offset)
         if not self._own_memory:
-            stacks = self.scratch_address(self.scratch.items_start)
-            before = self.emit_prologue(f"mul i64 %index, {self.scratch.stack_size}")
-            self._own_memory = self.emit_prologue(f"getelementptr inbounds i8, ptr {stacks}, i64 {before}")
+            first = self.scratch_address(self.scratch.items_start)
+            before = self.emit_prologue(f"mul i64 %index, {self.scratch.own_size}")
+            self._own_memory = self.emit_prologue(f"getelementptr inbounds i8, ptr {first}, i64 {before}")
         return self.emit_prologue(f"getelementptr inbounds i8, ptr {self._own_memory}, i64 {offset}")
 
     def rounded_items(self) -> str:

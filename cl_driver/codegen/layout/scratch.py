@@ -16,8 +16,8 @@ ITEMS_ROUNDING = 64  # slots have room for a multiple of so many work-items
 LARGEST_VALUE = 128  # bytes of an OpenCL vector
 STACK_LIMIT = 4096  # bytes of private memory per work-item that may lie on the stack
 # Bytes of the stack of a sub-group that has its own: for what it calls, and at most for values that registers
-# do not hold. Memory that is not used is not there.
-SUB_GROUP_STACK, SPILL_LIMIT = 64 << 10, 448 << 10
+# do not hold. Memory that is not used is not there, and below each stack is memory that faults.
+SUB_GROUP_STACK, SPILL_LIMIT = 64 << 10, 4 << 20
 
 
 class Scratch:
@@ -26,8 +26,8 @@ class Scratch:
     [private variables of the lanes][uniform slots] fixed size
     [slot 0, all items][slot 1, all items]...[private variables of all items] each of items rounded up
 
-    If sub-groups take turns, each has what is private to its lanes at the lower end of its stack, stack_size
-    bytes in all; these come first of what grows with the items.
+    If sub-groups take turns, each has private variables of its lanes, of own_size bytes; these come first of
+    what grows with the items. Its stack, of stack_size bytes, is not in scratch memory.
 
     private: OpVariable or PrivateVariable: its offset in a block of private memory. private_stride: from the
     block of one lane or item to that of the next. Blocks are of items if some private variable lives across
@@ -87,12 +87,12 @@ class Scratch:
         if self.interleaved:
             self.dump = offset = align(offset, abi.MEMORY_ALIGN)
             offset += width * LARGEST_VALUE
-        self.stack_size = 0
+        self.own_size = self.stack_size = 0
         if plan.takes_turns:
             # A multiple of the width, so that there is a whole number of bytes for each item.
-            spilled = min(width * _size_of_values(plan), SPILL_LIMIT)
-            self.stack_size = align(offset + SUB_GROUP_STACK + spilled, abi.MEMORY_ALIGN * width)
-            offset = 0
+            self.own_size, offset = align(offset, abi.MEMORY_ALIGN * width), 0
+            self.stack_size = SUB_GROUP_STACK + min(width * _size_of_values(plan), SPILL_LIMIT)
+            self.stack_size += plan.called_size
         for slot in plan.slots:
             if slot.uniform:
                 offset = align(offset, alignment_of(slot.type))
@@ -106,7 +106,7 @@ class Scratch:
         kept += [(piece, variable.size, variable) for variable, piece in self.spread_size.items()]
         if self.private_per_item:
             kept.append((largest, self.private_stride, None))
-        per_item = self.stack_size // width
+        per_item = self.own_size // width
         for alignment, bytes_, slot_ in sorted(kept, key=lambda entry: -entry[0]):
             if slot_ is None:
                 self.private_offset = per_item
@@ -131,7 +131,8 @@ def _variables(plan: KernelPlan) -> Iterator[Instruction]:
 
 def _size_of_values(plan: KernelPlan) -> int:
     """Bytes of all values of one work-item, as if all were needed at a time."""
-    blocks = (block for region in plan.regions for block in region.function.blocks)
+    functions = (*(region.function for region in plan.regions), *plan.vector_functions)
+    blocks = (block for function in functions for block in function.blocks)
     values = (i for block in blocks for i in block.instructions if i.type is not None)
     return sum(8 * i.type.count if i.type.kind is Kind.VECTOR else 8 for i in values)
 

@@ -40,6 +40,8 @@ class ModuleEmitter:
     """Collects the text of an LLVM module.
 
     globals_offsets: places of variables in the memory of program-scope variables, launch->globals.
+    probes_stack: functions touch each page of the stack that they take, so that none passes over the guard
+    below it.
     """
 
     def __init__(
@@ -47,8 +49,10 @@ class ModuleEmitter:
         options: CodegenOptions,
         library: Library | None = None,
         globals_offsets: dict[Variable, int] | None = None,
+        probes_stack: bool = False,
     ) -> None:
         self.options = options
+        self.probes_stack = probes_stack
         self.library = library
         self.globals_offsets = globals_offsets or {}
         self.constants: list[str] = []
@@ -172,6 +176,8 @@ class ModuleEmitter:
         # the quotient is a float, and programs cut it to an integer.
         usual = f'nounwind "prefer-vector-width"="{self.options.vector_bits}" '
         usual += '"reciprocal-estimates"="!divf,!vec-divf"'
+        if self.probes_stack:
+            usual += ' "probe-stack"="inline-asm"'
         return "\n".join(
             [
                 *self.constants,

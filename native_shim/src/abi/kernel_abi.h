@@ -53,8 +53,7 @@ typedef void (*cld_kernel_fn)(const struct cld_launch *launch, const uint8_t *ar
 /* Of kernels whose sub-groups may wait for one another: each sub-group runs on a stack of its own. */
 struct cld_sub_groups_layout {
     uint64_t size;       /* work-items of a sub-group */
-    uint64_t stacks;     /* where the stacks begin in a thread's scratch memory */
-    uint64_t stack_size; /* of each; a multiple of 128 */
+    uint64_t stack_size; /* bytes of each stack */
 };
 
 /* Runs a sub-group of one group, from beginning to end. */

@@ -3,6 +3,7 @@
 #include "base/thread.h"
 
 #include "base/own_thread.h"
+#include "base/stacks.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -39,6 +40,7 @@ static void thread_end(void *pointer) {
         ends[i](self);
     free(self->kernel.local_memory);
     free(self->kernel.scratch);
+    cld_stacks_drop();
     self->kernel.local_memory = self->kernel.scratch = NULL;
     free(self->counts);
     free(self->table);

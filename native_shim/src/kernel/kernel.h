@@ -124,6 +124,8 @@ enum cld_kernel_flags {
     CLD_KERNEL_ENQUEUES = 1048576,
     /* It is a block that kernels enqueue: the executable has it, and it does not hold the executable. */
     CLD_KERNEL_BLOCK = 2097152,
+    /* Its sub-groups may wait for one another: each has a stack of its own. */
+    CLD_KERNEL_TAKES_TURNS = 4194304,
 };
 
 /* What the data plane knows of one compiled kernel; immutable, shared by clones and by all cl_kernel of one

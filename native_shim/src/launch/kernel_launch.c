@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/stacks.h"
 #include "base/thread.h"
 #include "graph/command_buffer.h"
 #include "kernel/argument_specialisation.h"
@@ -368,15 +369,21 @@ void cld_launch_give_children(struct cld_self *self) {
         cld_pool_push(&self->children);
 }
 
-/* Groups up to last were executed, of a kernel that may enqueue others, or be ended from outside. */
+/* Groups up to last were executed, of a kernel that may enqueue others, be ended from outside, or need more
+ * stacks than there is memory for. */
 static __attribute__((noinline)) cl_int after_odd(const struct cld_event *command, struct cld_self *self,
                                                   uint64_t last) {
     /* What this thread has made ready it executes itself if that was the end. */
     if (command->enqueues && (command->share || last < command->total))
         cld_launch_give_children(self);
-    bool may_have_ended = command->kernel.info->flags & CLD_KERNEL_TERMINABLE;
-    return may_have_ended && atomic_load(&command->queue->context->terminated) ? CL_CONTEXT_TERMINATED_KHR
-                                                                               : CL_SUCCESS;
+    const uint64_t flags = command->kernel.info->flags;
+    if (flags & CLD_KERNEL_TAKES_TURNS && cld_stacks_lacked()) {
+        cld_log(1, "no memory for the stacks of a kernel's sub-groups");
+        return CL_OUT_OF_RESOURCES;
+    }
+    return flags & CLD_KERNEL_TERMINABLE && atomic_load(&command->queue->context->terminated)
+               ? CL_CONTEXT_TERMINATED_KHR
+               : CL_SUCCESS;
 }
 
 static cl_int run_kernel(struct cld_event *command, struct cld_self *self, uint64_t first, uint64_t last) {
@@ -391,7 +398,8 @@ static cl_int run_kernel(struct cld_event *command, struct cld_self *self, uint6
         return CL_OUT_OF_HOST_MEMORY;
     self->kernel.local_memory_size = command->kernel.local_size;
     cld_histogram_enter(command, self);
-    const uint64_t odd = command->kernel.info->flags & (CLD_KERNEL_ENQUEUES | CLD_KERNEL_TERMINABLE);
+    const uint64_t odd =
+        command->kernel.info->flags & (CLD_KERNEL_ENQUEUES | CLD_KERNEL_TERMINABLE | CLD_KERNEL_TAKES_TURNS);
     if (__builtin_expect(odd & CLD_KERNEL_ENQUEUES, 0))
         self->parent = command;
     struct cld_running *running = cld_fault_enter(self, command);

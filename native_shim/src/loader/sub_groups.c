@@ -1,15 +1,16 @@
-/* Sub-groups of a work-group that may wait for one another. Each has a stack of its own, in the thread's
- * scratch memory; one after the other they run on the thread until they wait or let others go on.
+/* Sub-groups of a work-group that may wait for one another. Each has a stack of its own; one after the other
+ * they run on the thread until they wait or let others go on.
  *
- * Nothing else of a group runs at the same time, so all that they share is plain memory. A sub-group's stack
- * holds, from its lower end, the private memory of its lanes (cl_driver/codegen/layout/scratch.py), what it
- * calls, and struct cld_sub_group. */
+ * Nothing else of a group runs at the same time, so all that they share is plain memory. At the upper end of
+ * a sub-group's stack is struct cld_sub_group. The private memory of its lanes is elsewhere
+ * (cl_driver/codegen/layout/scratch.py). */
 #include "loader/sub_groups.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
 
+#include "base/stacks.h"
 #include "base/thread.h"
 
 enum { GOES_ON = 0, AT_JOIN, AT_NAMED_BARRIER /* and more: the barrier */ };
@@ -30,8 +31,7 @@ struct group {
     const uint8_t *args;
     struct cld_thread *thread;
     uint64_t number;
-    uint8_t *stacks;
-    uint64_t stack_size;
+    struct cld_stacks stacks;
     uint64_t count, left; /* sub-groups, and those that have not ended */
     void *stack;          /* the stack pointer of cld_sub_groups_run while a sub-group runs */
     uint64_t joined;
@@ -135,7 +135,8 @@ enum { SAVED_WORDS = 20, ARGUMENT = 2, FUNCTION = 3, RETURN = 1 }; /* x29 x30 x1
 enum { PLACES = 16, PLACE_SIZE = 256 };
 
 static struct cld_sub_group *sub_group_of(const struct group *group, uint64_t index) {
-    uint8_t *end = group->stacks + (index + 1) * group->stack_size - index % PLACES * PLACE_SIZE;
+    const struct cld_stacks *stacks = &group->stacks;
+    uint8_t *end = stacks->memory + (index + 1) * stacks->stride - index % PLACES * PLACE_SIZE;
     return (struct cld_sub_group *)(void *)end - 1;
 }
 
@@ -185,9 +186,8 @@ static void run_group(struct group *group) {
     group->next = INT32_MIN;
     memset(group->met, 0, sizeof group->met);
     if (group->count == 1) { /* there is nobody to wait for, and the thread's own stack will do */
-        struct cld_sub_group *self = sub_group_of(group, 0);
-        *self = (struct cld_sub_group){.group = group};
-        group->run(group->launch, group->args, group->thread, group->number, group->number + 1, self, 0);
+        struct cld_sub_group self = {.group = group};
+        group->run(group->launch, group->args, group->thread, group->number, group->number + 1, &self, 0);
         return;
     }
     for (uint64_t k = 0; k < group->count; k++)
@@ -214,10 +214,10 @@ void cld_sub_groups_run(cld_sub_group_fn run, const struct cld_sub_groups_layout
                         uint64_t first, uint64_t last) {
     const uint64_t *local = launch->local_size;
     struct group group = {.run = run, .launch = launch, .args = args, .thread = thread};
-    group.stacks = thread->scratch + layout->stacks;
-    group.stack_size = layout->stack_size;
     /* Smaller groups at the upper edges have fewer: the last ones then do no more than join. */
     group.count = (local[0] * local[1] * local[2] + layout->size - 1) / layout->size;
+    if (group.count > 1 && !cld_stacks_get(&group.stacks, layout->stack_size, group.count))
+        return; /* which the launch asks for afterwards */
     for (group.number = first; group.number < last; group.number++)
         run_group(&group);
 }

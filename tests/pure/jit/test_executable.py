@@ -70,6 +70,7 @@ def make_kernel(**changes) -> KernelInfo:
         "uses_pipes": False,
         "enqueues": False,
         "is_block": False,
+        "takes_turns": False,
         "blocks": [],
         "private_size": 0,
         "attributes": "",

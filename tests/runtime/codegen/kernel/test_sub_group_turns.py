@@ -206,6 +206,36 @@ def test_others_do_not():
     blocks = [block for region in planned.regions for block in region.function.blocks]
     assert not any(i.op is PassOp.Yield for block in blocks for i in block.instructions)
     assert "sub_group" not in compiled.code("k").text
+    assert "probe-stack" not in compiled.code("k").text
+
+
+LARGE = """
+kernel void large(global int *out, global int *zeros) {
+    START volatile global int *in = zeros;
+    LOADS
+    AFTER(&turn, n - 1 - sg);
+    out[i] = SUM;
+    NEXT;
+}
+"""
+
+
+@pytest.mark.skipif(IS_EMULATED, reason="the code of this CPU")
+def test_large_frames_touch_the_guard():
+    """More values than registers for, that live while others have their turn: no page is passed over."""
+    count = 200
+    loads = " ".join(f"long v{k} = in[{k % 64}] + (long)i * {k};" for k in range(count))
+    total = " + ".join(f"(int)(v{k} >> {k % 3})" for k in range(count))
+    source = HEAD + LARGE.replace("LOADS", loads).replace("SUM", total)
+    compiled = Program(compile_c(source), width=16, sub_groups=True)
+    code = compiled.code("large")
+    assert code.takes_turns
+    [attributes] = [line for line in code.text.splitlines() if line.startswith("attributes #0")]
+    assert '"probe-stack"="inline-asm"' in attributes
+    out, zeros = np.zeros(64, np.int32), np.arange(64, dtype=np.int32)
+    compiled.run("large", 64, 64, out, zeros)
+    want = sum((k % 64 + np.arange(64) * k) >> k % 3 for k in range(count))
+    assert np.array_equal(out, want.astype(np.int32))
 
 
 # Kernels that do not ask for their sub-groups, and what they do with the flag: whether that is to wait.
