@@ -156,6 +156,11 @@ CAPABILITIES = (
         extensions={"cl_ext_image_unsigned_10x6_12x4_14x2": (1, 0, 0)},
         features=("__opencl_c_ext_image_unsigned_10x6_12x4_14x2",),
     ),
+    Capability(
+        "image_raw10_raw12",
+        extensions={"cl_ext_image_raw10_raw12": (1, 0, 0)},
+        features=("__opencl_c_ext_image_raw10_raw12",),
+    ),
     Capability("pipes", features=("__opencl_c_pipes",), spirv=("Pipes", "PipeStorage")),
     Capability(
         "device_enqueue",

@@ -42,6 +42,7 @@ _HALF_ATOMICS = {
 # Data types of images, by the extensions that they are of.
 _DATA_TYPES = {
     "cl_ext_image_unorm_int_2_101010": {"UNORM_INT_2_101010_EXT": 0x10E5},
+    "cl_ext_image_raw10_raw12": {"UNSIGNED_INT_RAW10_EXT": 0x10E3, "UNSIGNED_INT_RAW12_EXT": 0x10E4},
     # OpenCL C has two names for some, of which clang 22 knows one.
     "cl_ext_image_unsigned_10x6_12x4_14x2": {
         "UNORM_10X6_EXT": 0x10E1,

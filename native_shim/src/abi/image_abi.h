@@ -19,7 +19,7 @@ struct cld_image_desc {
     int32_t width, height, depth;    /* of level 0 */
     int32_t array_size;              /* 1 if not an array */
     uint32_t channel_order, channel_data_type;
-    uint32_t element_size; /* bytes of a pixel */
+    uint32_t element_size; /* bytes of a pixel; 1 if pixels share bytes */
     uint32_t levels;       /* at least 1 */
     const struct cld_image_level *level;
 };

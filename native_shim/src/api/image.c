@@ -24,7 +24,7 @@ struct request {
     void *host_ptr;
     cl_int wrong_value; /* for dimensions of 0 and wrong pitches: clCreateImage2D and 3D have another error */
     struct cld_mem *parent; /* the buffer or image that it is made from, or NULL */
-    uint32_t element_size;
+    struct cld_pixel_group group;
     struct cld_mem_properties read; /* what properties say */
 };
 
@@ -114,6 +114,17 @@ static cl_int check_dimensions(struct request *request) {
     return CL_SUCCESS;
 }
 
+/* "The image width must be a multiple of 4 for images image_channel_data_type is CL_UNSIGNED_INT_RAW10_EXT",
+ * of 2 for CL_UNSIGNED_INT_RAW12_EXT, which smaller levels of mipmaps would not have. */
+static cl_int check_groups(const struct request *request) {
+    uint32_t pixels = request->group.pixels;
+    CLD_REQUIRE(request->desc.image_width % pixels == 0, request->wrong_value,
+                "the width is no multiple of the pixels that share bytes");
+    CLD_REQUIRE(pixels == 1 || request->desc.num_mip_levels <= 1, CL_INVALID_IMAGE_DESCRIPTOR,
+                "a mipmapped image of pixels that share bytes");
+    return CL_SUCCESS;
+}
+
 /* "CL_INVALID_HOST_PTR if host_ptr is NULL and CL_MEM_USE_HOST_PTR or CL_MEM_COPY_HOST_PTR are set in flags
  * or if host_ptr is not NULL but CL_MEM_COPY_HOST_PTR or CL_MEM_USE_HOST_PTR are not set in flags." */
 static cl_int check_host_pointer(const struct request *request) {
@@ -126,7 +137,7 @@ static cl_int check_host_pointer(const struct request *request) {
 /* Of images that are not made from another memory object. */
 static cl_int check_pitches(struct request *request) {
     cl_image_desc *desc = &request->desc;
-    size_t row = desc->image_width * request->element_size, layer;
+    size_t row = cld_pixel_bytes(request->group, desc->image_width), layer;
     /* "The image_row_pitch must be zero if host_ptr is NULL, the image is not an image created from an
      * external memory handle", image_slice_pitch likewise. */
     CLD_REQUIRE(request->host_ptr || request->read.is_external ||
@@ -136,7 +147,7 @@ static cl_int check_pitches(struct request *request) {
         desc->image_row_pitch = row;
     /* "The image row pitch must be >= image_width x the size of an image element in bytes, and must be a
      * multiple of the size of an image element in bytes." */
-    CLD_REQUIRE(desc->image_row_pitch >= row && desc->image_row_pitch % request->element_size == 0,
+    CLD_REQUIRE(desc->image_row_pitch >= row && desc->image_row_pitch % cld_pixel_unit(request->group) == 0,
                 request->wrong_value, "the row pitch is less than a row or cuts a pixel");
     layer = desc->image_row_pitch * desc->image_height;
     if (!desc->image_slice_pitch || !cld_image_has_slices(desc->image_type))
@@ -155,14 +166,15 @@ static cl_int check_pitches(struct request *request) {
 /* Of images in a buffer: the pitches, and how many bytes of it they take. */
 static cl_int check_buffer_pitches(struct request *request, size_t *size) {
     cl_image_desc *desc = &request->desc;
-    size_t pixel = request->element_size, row = desc->image_width * pixel, layer;
+    size_t row = cld_pixel_bytes(request->group, desc->image_width), layer;
+    size_t alignment = CLD_IMAGE_PITCH_ALIGN * cld_pixel_unit(request->group);
     if (!desc->image_row_pitch || desc->image_type == CL_MEM_OBJECT_IMAGE1D_BUFFER)
         desc->image_row_pitch = row;
     CLD_REQUIRE(!desc->image_slice_pitch || cld_image_has_slices(desc->image_type),
                 CL_INVALID_IMAGE_DESCRIPTOR, "a slice pitch of an image without slices");
     /* "For an image created from a buffer, the image_row_pitch must also be a multiple of the
      * CL_IMAGE_REQUIREMENTS_ROW_PITCH_ALIGNMENT_EXT value". */
-    CLD_REQUIRE(desc->image_row_pitch >= row && desc->image_row_pitch % (CLD_IMAGE_PITCH_ALIGN * pixel) == 0,
+    CLD_REQUIRE(desc->image_row_pitch >= row && desc->image_row_pitch % alignment == 0,
                 CL_INVALID_IMAGE_FORMAT_DESCRIPTOR, "the row pitch is less than a row or not aligned");
     layer = desc->image_row_pitch * desc->image_height;
     if (!desc->image_slice_pitch)
@@ -182,7 +194,7 @@ static cl_int check_buffer(struct request *request) {
     CLD_TRY(check_buffer_pitches(request, &size));
     /* "If the buffer object specified by mem_object was created with CL_MEM_USE_HOST_PTR, the host_ptr [...]
      * must be aligned to the CL_IMAGE_REQUIREMENTS_BASE_ADDRESS_ALIGNMENT_EXT value". */
-    CLD_REQUIRE((uintptr_t)buffer->data % (CLD_IMAGE_ADDRESS_ALIGN * request->element_size) == 0,
+    CLD_REQUIRE((uintptr_t)buffer->data % (CLD_IMAGE_ADDRESS_ALIGN * cld_pixel_unit(request->group)) == 0,
                 CL_INVALID_IMAGE_FORMAT_DESCRIPTOR, "the buffer's memory is not aligned to a pixel");
     /* "CL_INVALID_IMAGE_SIZE if [...] the buffer passed in mem_object is too small to be used as a data store
      * for the image". */
@@ -210,6 +222,11 @@ static cl_int check_view(struct request *request) {
     return CL_SUCCESS;
 }
 
+static cl_mem_flags flags_of(const struct request *request) {
+    return request->parent ? cld_memory_inherited_flags(request->flags, request->parent->flags)
+                           : request->flags;
+}
+
 static cl_int check(struct request *request) {
     CLD_REQUIRE(request->context, CL_INVALID_CONTEXT, "not a context");
     CLD_REQUIRE_LIVE(request->context);
@@ -233,9 +250,10 @@ static cl_int check(struct request *request) {
     CLD_TRY(check_host_pointer(request));
     CLD_REQUIRE(!request->parent || !request->read.is_external, CL_INVALID_PROPERTY,
                 "memory of another object and of a handle");
-    CLD_REQUIRE(cld_image_format_is_supported(request->format, request->desc.image_type),
+    CLD_REQUIRE(cld_image_format_is_supported(request->format, request->desc.image_type, flags_of(request)),
                 CL_IMAGE_FORMAT_NOT_SUPPORTED, "no device of the context has images of that format");
-    request->element_size = cld_image_element_size(request->format);
+    request->group = cld_pixel_group(request->format);
+    CLD_TRY(check_groups(request));
     if (!request->parent)
         return check_pitches(request);
     return request->parent->image ? check_view(request) : check_buffer(request);
@@ -254,17 +272,17 @@ cl_int cld_image_check_described(const cl_image_desc *desc) {
 }
 
 cl_int cld_image_size_in_buffer(const cl_image_format *format, const cl_image_desc *desc, size_t *size) {
-    struct request request = {.desc = *desc,
-                              .wrong_value = CL_INVALID_IMAGE_DESCRIPTOR,
-                              .element_size = cld_image_element_size(format)};
+    struct request request = {
+        .desc = *desc, .wrong_value = CL_INVALID_IMAGE_DESCRIPTOR, .group = cld_pixel_group(format)};
     CLD_REQUIRE(desc->num_mip_levels <= 1, CL_INVALID_IMAGE_DESCRIPTOR,
                 "a mipmapped image is not made from a buffer");
-    return check_described(&request) || check_buffer_pitches(&request, size) ? CL_INVALID_IMAGE_DESCRIPTOR
-                                                                             : CL_SUCCESS;
+    return check_described(&request) || check_groups(&request) || check_buffer_pitches(&request, size)
+               ? CL_INVALID_IMAGE_DESCRIPTOR
+               : CL_SUCCESS;
 }
 
 /* The levels one after the other; the first has the pitches of desc. Returns the size of all. */
-static size_t lay_out(struct cld_image *image, const cl_image_desc *desc, uint32_t element_size) {
+static size_t lay_out(struct cld_image *image, const cl_image_desc *desc) {
     size_t end = 0;
     for (cl_uint i = 0; i < image->desc.levels; i++) {
         struct cld_image_level *level = &image->levels[i];
@@ -276,7 +294,7 @@ static size_t lay_out(struct cld_image *image, const cl_image_desc *desc, uint32
             .width = (int32_t)width,
             .height = (int32_t)height,
             .depth = (int32_t)depth,
-            .row_pitch = i ? width * element_size : desc->image_row_pitch,
+            .row_pitch = i ? cld_pixel_bytes(image->group, width) : desc->image_row_pitch,
         };
         level->slice_pitch = i ? level->row_pitch * height : desc->image_slice_pitch;
         end = level->offset + level->slice_pitch * depth * desc->image_array_size;
@@ -291,6 +309,7 @@ static struct cld_image *describe(const struct request *request) {
         return NULL;
     struct cld_image *image = memset(memory, 0, sizeof(struct cld_image));
     image->format = *request->format;
+    image->group = request->group;
     image->row_pitch = desc->image_row_pitch;
     image->slice_pitch = cld_image_has_slices(desc->image_type) ? desc->image_slice_pitch : 0;
     image->num_mip_levels = desc->num_mip_levels;
@@ -298,7 +317,7 @@ static struct cld_image *describe(const struct request *request) {
         .array_size = (int32_t)desc->image_array_size,
         .channel_order = request->format->image_channel_order,
         .channel_data_type = request->format->image_channel_data_type,
-        .element_size = request->element_size,
+        .element_size = cld_pixel_unit(request->group),
         .levels = desc->num_mip_levels ? desc->num_mip_levels : 1,
         .level = image->levels,
     };
@@ -313,7 +332,7 @@ static void copy_rows(const struct cld_mem *mem, const struct request *request) 
             memcpy(mem->data + z * to->slice_pitch + y * to->row_pitch,
                    (const uint8_t *)request->host_ptr + z * from->image_slice_pitch +
                        y * from->image_row_pitch,
-                   from->image_width * request->element_size);
+                   cld_pixel_bytes(request->group, from->image_width));
 }
 
 /* Storage of its own has no gaps, whatever the pitches of what is copied into it. */
@@ -322,10 +341,10 @@ static cl_int find_storage(struct cld_mem *mem, const struct request *request) {
     cl_image_desc desc = request->desc;
     struct cld_mem *parent = request->parent;
     if (!parent && !request->read.is_external && !(request->flags & CL_MEM_USE_HOST_PTR)) {
-        desc.image_row_pitch = desc.image_width * request->element_size;
+        desc.image_row_pitch = cld_pixel_bytes(request->group, desc.image_width);
         desc.image_slice_pitch = desc.image_row_pitch * desc.image_height;
     }
-    mem->size = lay_out(image, &desc, request->element_size);
+    mem->size = lay_out(image, &desc);
     if (parent) {
         mem->parent = parent;
         cld_object_hold(parent);
@@ -351,10 +370,7 @@ static cl_int find_storage(struct cld_mem *mem, const struct request *request) {
 
 static cl_int create(struct request *request, struct cld_mem **made) {
     CLD_TRY(check(request));
-    cl_mem_flags flags = request->flags;
-    if (request->parent)
-        flags = cld_memory_inherited_flags(flags, request->parent->flags);
-    struct cld_mem *mem = cld_memory_new(request->context, flags, 0);
+    struct cld_mem *mem = cld_memory_new(request->context, flags_of(request), 0);
     CLD_REQUIRE(mem, CL_OUT_OF_HOST_MEMORY, "no memory for the handle");
     mem->type = request->desc.image_type;
     mem->image = describe(request);

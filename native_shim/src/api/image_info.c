@@ -17,7 +17,7 @@ CL_API_ENTRY cl_int CL_API_CALL clGetSupportedImageFormats(cl_context context, c
                                                            cl_uint *num_image_formats) {
     CLD_REQUIRE(cld_object_check(context, CLD_CONTEXT), CL_INVALID_CONTEXT, "not a context");
     /* "CL_INVALID_VALUE if flags or image_type are not valid, or if num_entries is 0 and image_formats is not
-     * NULL." What flags ask for makes no difference: kernels read and write all formats. */
+     * NULL." */
     cl_mem_flags known = CL_MEM_READ_WRITE | CL_MEM_WRITE_ONLY | CL_MEM_READ_ONLY | CL_MEM_USE_HOST_PTR |
                          CL_MEM_ALLOC_HOST_PTR | CL_MEM_COPY_HOST_PTR | CL_MEM_HOST_WRITE_ONLY |
                          CL_MEM_HOST_READ_ONLY | CL_MEM_HOST_NO_ACCESS | CL_MEM_KERNEL_READ_AND_WRITE |
@@ -26,7 +26,7 @@ CL_API_ENTRY cl_int CL_API_CALL clGetSupportedImageFormats(cl_context context, c
     CLD_REQUIRE(image_type >= CL_MEM_OBJECT_IMAGE2D && image_type <= CL_MEM_OBJECT_IMAGE1D_BUFFER,
                 CL_INVALID_VALUE, "image_type is not valid");
     CLD_REQUIRE(num_entries || !image_formats, CL_INVALID_VALUE, "image_formats without num_entries");
-    cl_uint count = cld_image_formats(image_type, image_formats, image_formats ? num_entries : 0);
+    cl_uint count = cld_image_formats(image_type, flags, image_formats, image_formats ? num_entries : 0);
     if (num_image_formats)
         *num_image_formats = count;
     return CL_SUCCESS;
@@ -49,7 +49,7 @@ CL_API_ENTRY cl_int CL_API_CALL clGetImageInfo(cl_mem handle, cl_image_info para
         size = sizeof image->format;
         break;
     case CL_IMAGE_ELEMENT_SIZE:
-        number = image->desc.element_size;
+        number = cld_image_element_size(&image->format);
         break;
     case CL_IMAGE_ROW_PITCH:
         number = image->row_pitch;
@@ -93,8 +93,8 @@ CL_API_ENTRY cl_int CL_API_CALL clGetImageInfo(cl_mem handle, cl_image_info para
 struct wanted {
     const cl_image_format *format;
     cl_image_desc desc;
-    size_t element_size; /* of the largest pixel, if the format is open */
-    size_t room;         /* of the buffer that it is to be made from, if there is one */
+    struct cld_pixel_group group; /* the largest pixel, if the format is open */
+    size_t room;                  /* of the buffer that it is to be made from, if there is one */
 };
 
 static size_t least(size_t a, size_t b) {
@@ -110,10 +110,15 @@ static size_t fitting(size_t most, size_t room, size_t bytes) {
     return room ? least(most, room / bytes) : most;
 }
 
+/* The same of pixels. */
+static size_t fitting_pixels(size_t most, size_t room, struct cld_pixel_group group) {
+    return room ? least(most, room / group.bytes * group.pixels) : most;
+}
+
 static size_t row_of(const struct wanted *wanted) {
     const cl_image_desc *desc = &wanted->desc;
     return one_at_least(desc->image_row_pitch ? desc->image_row_pitch
-                                              : desc->image_width * wanted->element_size);
+                                              : cld_pixel_bytes(wanted->group, desc->image_width));
 }
 
 static size_t slice_of(const struct wanted *wanted) {
@@ -133,9 +138,9 @@ static size_t most_of(const struct wanted *wanted, cl_image_requirements_info_ex
     switch (name) {
     case CL_IMAGE_REQUIREMENTS_MAX_WIDTH_EXT:
         if (type == CL_MEM_OBJECT_IMAGE1D_BUFFER)
-            return fitting(CLD_IMAGE_BUFFER, wanted->room, wanted->element_size);
-        most = fitting(most, desc->image_row_pitch, wanted->element_size);
-        return fitting(most, wanted->room, wanted->element_size);
+            return fitting_pixels(CLD_IMAGE_BUFFER, wanted->room, wanted->group);
+        most = fitting_pixels(most, desc->image_row_pitch, wanted->group);
+        return fitting_pixels(most, wanted->room, wanted->group);
     case CL_IMAGE_REQUIREMENTS_MAX_HEIGHT_EXT:
         most = fitting(most, desc->image_slice_pitch, row_of(wanted));
         return fitting(most, wanted->room, row_of(wanted));
@@ -172,8 +177,8 @@ static bool is_of_maximum(cl_image_requirements_info_ext name) {
     return false;
 }
 
-static cl_int read_wishes(const struct cld_context *context, const cl_image_format *format,
-                          const cl_image_desc *desc, struct wanted *wanted) {
+static cl_int read_wishes(const struct cld_context *context, cl_mem_flags flags,
+                          const cl_image_format *format, const cl_image_desc *desc, struct wanted *wanted) {
     if (desc) {
         wanted->desc = *desc;
         cl_mem_object_type type = desc->image_type;
@@ -189,14 +194,14 @@ static cl_int read_wishes(const struct cld_context *context, const cl_image_form
         wanted->room = mem->size;
     }
     wanted->format = format;
-    wanted->element_size = CLD_LARGEST_PIXEL;
+    wanted->group = (struct cld_pixel_group){1, CLD_LARGEST_PIXEL};
     if (!format)
         return CL_SUCCESS;
     cl_mem_object_type type = wanted->desc.image_type ? wanted->desc.image_type : CL_MEM_OBJECT_IMAGE2D;
-    CLD_REQUIRE(cld_image_format_is_valid(format) && cld_image_format_is_supported(format, type),
+    CLD_REQUIRE(cld_image_format_is_valid(format) && cld_image_format_is_supported(format, type, flags),
                 CL_INVALID_IMAGE_FORMAT_DESCRIPTOR,
                 "image_format is not valid, or no device has such images");
-    wanted->element_size = cld_image_element_size(format);
+    wanted->group = cld_pixel_group(format);
     return CL_SUCCESS;
 }
 
@@ -213,7 +218,7 @@ clGetImageRequirementsInfoEXT(cl_context handle, const cl_mem_properties *proper
     CLD_REQUIRE(cld_memory_flags_are_valid(flags & ~(cl_mem_flags)CL_MEM_KERNEL_READ_AND_WRITE),
                 CL_INVALID_VALUE, "flags are not valid");
     struct wanted wanted = {0};
-    CLD_TRY(read_wishes(context, image_format, image_desc, &wanted));
+    CLD_TRY(read_wishes(context, flags, image_format, image_desc, &wanted));
     if (is_of_maximum(param_name)) {
         CLD_REQUIRE(has_dimension(wanted.desc.image_type, param_name), CL_INVALID_IMAGE_DESCRIPTOR,
                     "images of that type have no such dimension");
@@ -225,11 +230,11 @@ clGetImageRequirementsInfoEXT(cl_context handle, const cl_mem_properties *proper
     size_t number;
     switch (param_name) {
     case CL_IMAGE_REQUIREMENTS_BASE_ADDRESS_ALIGNMENT_EXT:
-        number = CLD_IMAGE_ADDRESS_ALIGN * wanted.element_size;
+        number = CLD_IMAGE_ADDRESS_ALIGN * cld_pixel_unit(wanted.group);
         break;
     case CL_IMAGE_REQUIREMENTS_ROW_PITCH_ALIGNMENT_EXT:
     case CL_IMAGE_REQUIREMENTS_SLICE_PITCH_ALIGNMENT_EXT:
-        number = CLD_IMAGE_PITCH_ALIGN * wanted.element_size;
+        number = CLD_IMAGE_PITCH_ALIGN * cld_pixel_unit(wanted.group);
         break;
     case CL_IMAGE_REQUIREMENTS_SIZE_EXT:
         CLD_REQUIRE(image_format && image_desc, CL_INVALID_VALUE,

@@ -179,10 +179,10 @@ static void stream_fill(uint8_t *destination, size_t size, const uint8_t *patter
 }
 #endif
 
-/* pattern: 128 bytes, whatever the size of the application's pattern. */
-static void fill(uint8_t *destination, size_t size, const uint8_t *pattern) {
+/* pattern: 128 bytes, whatever the size of the application's pattern, which `period` is a multiple of. */
+static void fill(uint8_t *destination, size_t size, const uint8_t *pattern, size_t period) {
     size_t at = 0;
-    for (; at + 128 <= size; at += 128)
+    for (; at + 128 <= size; at += period)
         memcpy(destination + at, pattern, 128);
     memcpy(destination + at, pattern, size - at);
 }
@@ -200,7 +200,7 @@ static cl_int run_fill(struct cld_event *command, struct cld_self *self, uint64_
     if (command->fill.pattern_size == 1)
         memset(destination + streamed, command->fill.pattern[0], end - start - streamed);
     else
-        fill(destination + streamed, end - start - streamed, command->fill.pattern);
+        fill(destination + streamed, end - start - streamed, command->fill.pattern, 128);
     return CL_SUCCESS;
 }
 
@@ -214,7 +214,7 @@ cl_int cld_enqueue_fill(struct cld_queue *queue, cl_command_type type, struct cl
         memcpy(repeated + at, pattern, pattern_size);
     struct cld_event *command;
     if (size <= AT_ONCE && cld_immediate_begin(queue, type, wait, &command)) {
-        fill(destination, size, repeated);
+        fill(destination, size, repeated, 128);
         cld_immediate_end(queue, command, wait.event);
         return CL_SUCCESS;
     }
@@ -234,21 +234,22 @@ cl_int cld_enqueue_fill(struct cld_queue *queue, cl_command_type type, struct cl
     return cld_command_enqueue(command, wait, 0);
 }
 
-/* pattern: 16 bytes. */
-static void fill_rows(const struct cld_copy_region *to, const uint8_t *pattern, uint64_t first,
+/* pattern: period bytes, at most 16. */
+static void fill_rows(const struct cld_copy_region *to, const uint8_t *pattern, size_t period, uint64_t first,
                       uint64_t last) {
-    uint8_t repeated[128];
-    for (size_t at = 0; at < sizeof repeated; at += 16)
-        memcpy(repeated + at, pattern, 16);
+    uint8_t repeated[128 + 16];
+    for (size_t at = 0; at < 128; at += period)
+        memcpy(repeated + at, pattern, period);
     for (uint64_t row = first; row < last; row++) {
         size_t y = row % to->height, z = row / to->height;
-        fill(to->destination + z * to->destination_slice + y * to->destination_row, to->width, repeated);
+        fill(to->destination + z * to->destination_slice + y * to->destination_row, to->width, repeated,
+             128 / period * period);
     }
 }
 
 static cl_int run_fill_rows(struct cld_event *command, struct cld_self *self, uint64_t first, uint64_t last) {
     (void)self;
-    fill_rows(&command->fill_rows.to, command->fill_rows.pattern, first, last);
+    fill_rows(&command->fill_rows.to, command->fill_rows.pattern, command->fill_rows.period, first, last);
     return CL_SUCCESS;
 }
 
@@ -257,16 +258,18 @@ static const struct cld_operation fill_rows_operation = {.run = run_fill_rows};
 cl_int cld_enqueue_fill_rows(struct cld_queue *queue, cl_command_type type, struct cld_mem *mem,
                              const struct cld_copy_region *region, const void *pattern, size_t pattern_size,
                              struct cld_wait wait) {
-    if (is_linear(region))
+    bool is_power_of_two = 16 % pattern_size == 0;
+    if (is_power_of_two && is_linear(region))
         return cld_enqueue_fill(queue, type, mem, region->destination, region->width, pattern, pattern_size,
                                 wait);
-    uint8_t repeated[16];
-    for (size_t at = 0; at < sizeof repeated; at += pattern_size)
+    uint8_t repeated[16] = {0};
+    size_t period = sizeof repeated / pattern_size * pattern_size;
+    for (size_t at = 0; at < period; at += pattern_size)
         memcpy(repeated + at, pattern, pattern_size);
     size_t rows = region->height * region->depth, bytes = region->width * rows;
     struct cld_event *command;
     if (bytes <= AT_ONCE && cld_immediate_begin(queue, type, wait, &command)) {
-        fill_rows(region, repeated, 0, rows);
+        fill_rows(region, repeated, period, 0, rows);
         cld_immediate_end(queue, command, wait.event);
         return CL_SUCCESS;
     }
@@ -274,6 +277,7 @@ cl_int cld_enqueue_fill_rows(struct cld_queue *queue, cl_command_type type, stru
     CLD_REQUIRE(command, CL_OUT_OF_HOST_MEMORY, "no memory");
     command->fill_rows.to = *region;
     memcpy(command->fill_rows.pattern, repeated, sizeof repeated);
+    command->fill_rows.period = (uint32_t)period;
     command->estimate = estimate(bytes);
     command->total = rows;
     command->grain = row_grain(region);

@@ -31,6 +31,7 @@ static cl_int check_level(const struct cld_mem *image, const size_t *origin,
 cl_int cld_check_image_region(const struct cld_mem *image, const size_t *origin, const size_t *region,
                               struct cld_image_rect *inside) {
     const struct cld_image_desc *desc = &image->image->desc;
+    const struct cld_pixel_group group = image->image->group;
     const struct cld_image_level *level;
     int dimensions = cld_image_dimensions(image->type);
     size_t extent[3];
@@ -47,16 +48,18 @@ cl_int cld_check_image_region(const struct cld_mem *image, const size_t *origin,
                     "the region is out of bounds");
         inside->region[i] = region[i];
     }
+    CLD_REQUIRE(group.pixels == 1 || (origin[0] | region[0]) % group.pixels == 0, CL_INVALID_VALUE,
+                "the region cuts pixels that share bytes");
     struct cld_rect *rect = &inside->rect;
     inside->row_pitch = level->row_pitch;
     rect->row = image->type == CL_MEM_OBJECT_IMAGE1D_ARRAY ? level->slice_pitch : level->row_pitch;
     rect->slice = level->slice_pitch;
-    rect->offset = level->offset + origin[0] * desc->element_size;
+    rect->offset = level->offset + cld_pixel_bytes(group, origin[0]);
     if (dimensions > 1)
         rect->offset += origin[1] * rect->row;
     if (dimensions > 2)
         rect->offset += origin[2] * rect->slice;
-    inside->region[0] *= desc->element_size;
+    inside->region[0] = cld_pixel_bytes(group, region[0]);
     rect->span = (region[2] - 1) * rect->slice + (region[1] - 1) * rect->row + inside->region[0];
     return CL_SUCCESS;
 }
@@ -164,8 +167,8 @@ static cl_int fill_image(cl_command_queue command_queue, cl_mem handle, const vo
     cld_pixel_pack(&image->image->format, fill_color, pixel);
     struct cld_copy_region to =
         cld_rectangle(image->data, &inside.rect, image->data, &inside.rect, inside.region);
-    return cld_enqueue_fill_rows(queue, CL_COMMAND_FILL_IMAGE, image, &to, pixel,
-                                 image->image->desc.element_size, wait);
+    return cld_enqueue_fill_rows(queue, CL_COMMAND_FILL_IMAGE, image, &to, pixel, image->image->group.bytes,
+                                 wait);
 }
 
 CL_API_ENTRY cl_int CL_API_CALL clEnqueueFillImage(cl_command_queue command_queue, cl_mem image,

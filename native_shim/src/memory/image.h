@@ -21,6 +21,7 @@ enum cld_image_limits {
 struct cld_image {
     struct cld_image_desc desc; /* what kernels see */
     cl_image_format format;
+    struct cld_pixel_group group;
     size_t row_pitch, slice_pitch; /* as CL_IMAGE_ROW_PITCH and SLICE_PITCH tell */
     cl_uint num_mip_levels;        /* as given */
     struct cld_image_level levels[CLD_IMAGE_LEVELS];

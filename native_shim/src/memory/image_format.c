@@ -25,6 +25,8 @@ static const struct cld_data_type data_types[] = {
     {CLD_UNSIGNED_INT10X6, 2, CLD_UNSIGNED, {0}, 6},
     {CLD_UNSIGNED_INT12X4, 2, CLD_UNSIGNED, {0}, 4},
     {CLD_UNSIGNED_INT14X2, 2, CLD_UNSIGNED, {0}, 2},
+    {CLD_UNSIGNED_INT_RAW10, 2, CLD_UNSIGNED, {0}, 6}, /* one alone; in memory they share bytes */
+    {CLD_UNSIGNED_INT_RAW12, 2, CLD_UNSIGNED, {0}, 4},
 };
 enum { DATA_TYPES = sizeof data_types / sizeof *data_types };
 
@@ -40,6 +42,7 @@ enum { DATA_TYPES = sizeof data_types / sizeof *data_types };
 #define UPPER_BITS                                                                                           \
     (BIT(CLD_UNORM_INT10X6) | BIT(CLD_UNORM_INT12X4) | BIT(CLD_UNORM_INT14X2) | BIT(CLD_UNSIGNED_INT10X6) |  \
      BIT(CLD_UNSIGNED_INT12X4) | BIT(CLD_UNSIGNED_INT14X2))
+#define RAW (BIT(CLD_UNSIGNED_INT_RAW10) | BIT(CLD_UNSIGNED_INT_RAW12))
 #define PACKED (BIT(CL_UNORM_SHORT_565) | BIT(CL_UNORM_SHORT_555) | BIT(CL_UNORM_INT_101010))
 
 /* Not among them: CL_Rx, CL_RGx, CL_RGBx and CL_sRGBx, which devices need not have. Of the first two the
@@ -52,7 +55,7 @@ static const struct cld_channel_order channel_orders[] = {
     {CL_BGRA, 4, {2, 1, 0, 3}, false, REALS | INTEGERS},
     {CL_sRGBA, 4, {0, 1, 2, 3}, true, BIT(CL_UNORM_INT8)},
     {CL_sBGRA, 4, {2, 1, 0, 3}, true, BIT(CL_UNORM_INT8)},
-    {CL_R, 1, {0}, false, REALS | INTEGERS | UPPER_BITS},
+    {CL_R, 1, {0}, false, REALS | INTEGERS | UPPER_BITS | RAW},
     {CL_RG, 2, {0, 1}, false, REALS | INTEGERS | UPPER_BITS},
     {CL_DEPTH, 1, {0}, false, BIT(CL_UNORM_INT16) | BIT(CL_FLOAT)},
     {CL_A, 1, {3}, false, REALS | INTEGERS},
@@ -94,6 +97,10 @@ bool cld_image_format_is_valid(const cl_image_format *format) {
     /* "The channel order must be CL_RGBA." */
     case CL_UNORM_INT_101010_2:
         return order == CL_RGBA;
+    /* "The channel order must be CL_R." */
+    case CLD_UNSIGNED_INT_RAW10:
+    case CLD_UNSIGNED_INT_RAW12:
+        return order == CL_R;
     /* "The channel order must be CL_ABGR." */
     case CLD_UNORM_INT_2_101010:
         return order == CL_ABGR;
@@ -114,7 +121,8 @@ bool cld_image_format_is_valid(const cl_image_format *format) {
     return order != CL_RGB && order != CL_RGx && order != CL_sRGB && type != CL_UNORM_INT24;
 }
 
-bool cld_image_format_is_supported(const cl_image_format *format, cl_mem_object_type type) {
+bool cld_image_format_is_supported(const cl_image_format *format, cl_mem_object_type type,
+                                   cl_mem_flags flags) {
     const struct cld_channel_order *order = cld_channel_order(format->image_channel_order);
     if (!order || !cld_data_type(format->image_channel_data_type))
         return false;
@@ -122,7 +130,23 @@ bool cld_image_format_is_supported(const cl_image_format *format, cl_mem_object_
      * OpenCL C has no others. */
     if (order->order == CL_DEPTH && type != CL_MEM_OBJECT_IMAGE2D && type != CL_MEM_OBJECT_IMAGE2D_ARRAY)
         return false;
-    return order->data_types & BIT(format->image_channel_data_type);
+    /* Work-items that write neighbours would write to the same byte. */
+    bool is_written = !(flags & CL_MEM_READ_ONLY) || flags & CL_MEM_KERNEL_READ_AND_WRITE;
+    uint32_t data_types = order->data_types & ~(is_written ? RAW : 0);
+    return data_types & BIT(format->image_channel_data_type);
+}
+
+struct cld_pixel_group cld_pixel_group(const cl_image_format *format) {
+    switch (format->image_channel_data_type) {
+    /* "each 4 consecutive pixels are packed into 5 bytes" */
+    case CLD_UNSIGNED_INT_RAW10:
+        return (struct cld_pixel_group){4, 5};
+    /* "each 2 consecutive pixels are packed into 3 bytes" */
+    case CLD_UNSIGNED_INT_RAW12:
+        return (struct cld_pixel_group){2, 3};
+    default:
+        return (struct cld_pixel_group){1, cld_image_element_size(format)};
+    }
 }
 
 uint32_t cld_image_element_size(const cl_image_format *format) {
@@ -131,12 +155,13 @@ uint32_t cld_image_element_size(const cl_image_format *format) {
                          : type->size * (uint32_t)cld_channel_order(format->image_channel_order)->channels;
 }
 
-cl_uint cld_image_formats(cl_mem_object_type type, cl_image_format *formats, cl_uint room) {
+cl_uint cld_image_formats(cl_mem_object_type type, cl_mem_flags flags, cl_image_format *formats,
+                          cl_uint room) {
     cl_uint count = 0;
     for (int i = 0; i < CHANNEL_ORDERS; i++)
         for (int k = 0; k < DATA_TYPES; k++) {
             cl_image_format format = {channel_orders[i].order, data_types[k].type};
-            if (!cld_image_format_is_supported(&format, type))
+            if (!cld_image_format_is_supported(&format, type, flags))
                 continue;
             if (count < room)
                 formats[count] = format;

@@ -85,6 +85,18 @@ static uint32_t pack(const struct cld_data_type *type, const struct cld_channel_
     return word;
 }
 
+/* A group of pixels with one value: "Each one of the first 4 bytes contains the top 8 bits of each pixel, the
+ * fifth byte contains the 2 least significant bits of the 4 pixels", and likewise of 12 bits. */
+static void share_bytes(const struct cld_data_type *type, struct cld_pixel_group group, uint8_t *pixel) {
+    uint16_t word;
+    memcpy(&word, pixel, sizeof word);
+    unsigned bits = 8 / group.pixels, low = (word >> type->unused) & ((1u << bits) - 1);
+    memset(pixel, word >> 8, group.pixels);
+    pixel[group.pixels] = 0;
+    for (uint32_t i = 0; i < group.pixels; i++)
+        pixel[group.pixels] |= (uint8_t)(low << i * bits);
+}
+
 void cld_pixel_pack(const cl_image_format *format, const void *color, uint8_t pixel[CLD_LARGEST_PIXEL]) {
     const struct cld_data_type *type = cld_data_type(format->image_channel_data_type);
     const struct cld_channel_order *order = cld_channel_order(format->image_channel_order);
@@ -102,4 +114,7 @@ void cld_pixel_pack(const cl_image_format *format, const void *color, uint8_t pi
         }
     }
     cld_float_leave(saved);
+    struct cld_pixel_group group = cld_pixel_group(format);
+    if (group.pixels > 1)
+        share_bytes(type, group, pixel);
 }

@@ -205,6 +205,7 @@ struct cld_event {
         struct {
             struct cld_copy_region to; /* its source is not used */
             uint8_t pattern[16];
+            uint32_t period; /* bytes of it that a row repeats */
         } fill_rows;
         struct {
             void(CL_CALLBACK *function)(void *);

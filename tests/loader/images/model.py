@@ -42,6 +42,8 @@ _NEW = {
     "CL_UNSIGNED_INT12X4_EXT": 0x10E7, "CL_UNSIGNED_INT14X2_EXT": 0x10E8, "CL_UNORM_INT12X4_EXT": 0x10E9,
     "CL_UNORM_INT14X2_EXT": 0x10EA,
 }  # fmt: skip
+# Bits of pixels that share bytes, and the group of them that begins and ends with a byte: pixels, bytes.
+RAWS = {0x10E3: (10, 4, 5), 0x10E4: (12, 2, 3)}
 # The upper bits of 16 are used: how many are not.
 _UPPER = {
     f"CL_{kind}_INT{16 - rest}X{rest}_EXT": rest for kind in ("UNORM", "UNSIGNED") for rest in (6, 4, 2)

@@ -11,6 +11,7 @@ from tests.loader.images.image import RGBA8, SHAPES, Image, map_image, noise
 from tests.loader.images.model import (
     DIMENSIONS,
     HAS_SLICES,
+    RAWS,
     TYPES,
     Format,
     described,
@@ -24,10 +25,12 @@ every_type = pytest.mark.parametrize("type_", TYPES)
 
 @every_type
 def test_supported_formats(opencl, context, type_):
-    """The list is exactly the model's, whatever kernels may do with them."""
-    expected = sorted(format_.words for format_ in formats(type_))
+    """The list is exactly the model's, whatever kernels may do with them, but for pixels that share bytes."""
+    written = sorted(format_.words for format_ in formats(type_))
+    read = sorted([*written, *((cl.CL_R, raw) for raw in RAWS)])
     flags = (0, cl.CL_MEM_READ_ONLY, cl.CL_MEM_WRITE_ONLY, cl.CL_MEM_READ_WRITE)
     for access in (*flags, cl.CL_MEM_KERNEL_READ_AND_WRITE):
+        expected = read if access == cl.CL_MEM_READ_ONLY else written
         count = ctypes.c_uint32()
         found = (ctypes.c_uint32 * 400)()
         where = (context, access, TYPES[type_])

@@ -99,6 +99,9 @@ FUNCTIONS = {
         + read_imagef(da, s, (float4)(0)); write_imagef(w, (int2)(0), 0.5f); z[1] = get_image_width(d);""",
     "cl_ext_image_unorm_int_2_101010": """z[0] = CLK_UNORM_INT_2_101010_EXT == 0x10E5
         && get_image_channel_data_type(i) == CLK_UNORM_INT_2_101010_EXT;""",
+    "cl_ext_image_raw10_raw12": """z[0] = CLK_UNSIGNED_INT_RAW10_EXT == 0x10E3
+        && CLK_UNSIGNED_INT_RAW12_EXT == 0x10E4
+        && get_image_channel_data_type(i) == CLK_UNSIGNED_INT_RAW10_EXT;""",
     "cl_ext_image_unsigned_10x6_12x4_14x2": """z[0] = CLK_UNORM_INT10X6_EXT == CLK_UNORM_10X6_EXT
         && CLK_UNORM_INT12X4_EXT == CLK_UNORM_12X4_EXT && CLK_UNORM_INT14X2_EXT == CLK_UNORM_14X2_EXT;
         z[1] = CLK_UNSIGNED_INT10X6_EXT + CLK_UNSIGNED_INT12X4_EXT + CLK_UNSIGNED_INT14X2_EXT;""",

@@ -1,6 +1,8 @@
 /* Blocks of an image's bytes, whatever its format (cl_intel_subgroups). Each function is about one row and one
  * work-item of a sub-group: its lane is so many values behind the coordinate, which counts bytes.
  *
+ * Rows of pixels that share bytes have as many bytes here as they have pixels.
+ *
  * Outside, reads give the pixels at the edge, byte by byte, and writes nothing: where the extension leaves
  * undefined what becomes of values that are larger than a pixel and begin near the end of a row, no byte
  * outside the row is touched. */

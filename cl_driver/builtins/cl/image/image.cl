@@ -117,6 +117,8 @@ PART uint4 __cld_image_channels_i32(uint4 w, uint type) {
         return (uint4)(FOUR(UPPER_14));
     case SIGNED_32:
     case UNSIGNED_32:
+    case RAW_10: /* numbers already: read.inc */
+    case RAW_12:
         return w;
     default:
         return 0;
@@ -489,7 +491,7 @@ PART float4 __cld_image_texel_numbers(PIXELS(constant), uint sampler, int dims, 
         at = all_inside(at, size, dims);
     }
     data += row_offset(at.y, dims == 3 ? at.z : layer, row_pitch, slice_pitch, dims);
-    float4 numbers = __cld_image_numbers_f32(__cld_image_get(data, at.x, element), type);
+    float4 numbers = __cld_image_numbers_f32(__cld_image_get(data, at.x, type, element), type);
     if (may_miss) {
         numbers = is_inside((int4)(x, y, z, 0), size, dims) ? numbers : 0;
     }

@@ -13,7 +13,7 @@ struct cld_image_desc {
     ulong row_pitch, slice_pitch; /* of level 0; slices of 3-D images, and layers */
     int width, height, depth, array_size;
     uint channel_order, channel_data_type;
-    uint element_size; /* bytes of a pixel */
+    uint element_size; /* bytes of a pixel; 1 if pixels share bytes */
     uint levels;
     constant struct cld_image_level *level;
 };
@@ -61,7 +61,9 @@ enum {
     UNORM_24,
     UNORM_101010_2,
     UNORM_10X6,
-    UNORM_2_101010 = 0x10E5,
+    RAW_10 = 0x10E3,
+    RAW_12,
+    UNORM_2_101010,
     UNSIGNED_10X6,
     UNSIGNED_12X4,
     UNSIGNED_14X2,
