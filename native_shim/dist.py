@@ -22,6 +22,8 @@ import sys
 import tarfile
 from pathlib import Path
 
+import wheel_file
+
 SHIM = Path(__file__).resolve().parent
 ROOT = SHIM.parent
 GLIBC = "2.28"
@@ -139,6 +141,7 @@ def main() -> int:
             "CL_DRIVER_PYTHON_HEADERS": ":".join(headers.values()),
         }
         made = backend(work / "tree", "build_wheel", out, common | settings)
+        wheel_file.rewrite(made)
         versions = " ".join(f"3.{minor}" for minor in headers)
         print(f"{made}\nembeddings for Python {versions}; other Pythons serve as a process")
     shutil.rmtree(work / "tree")

@@ -66,10 +66,22 @@ def _misses_functions(errors: str) -> bool:
     return intel_functions.are_missed(errors)
 
 
+# What clang calls with the address of a block's kernel; with a name in its place __cld comes before it.
+_TAKE_ADDRESSES = (b"__enqueue_kernel_", b"__get_kernel_")
+
+# How a clang ends that crashes, or its driver where that is not the same process.
+_LAST_WORDS = ("PLEASE submit a bug report", "error in backend", "clang frontend command failed")
+
+
 def _has_crashed(done: Run) -> bool:
-    return done.status is not None and (
-        done.status < 0 or "PLEASE submit a bug report" in done.errors or "error in backend" in done.errors
-    )
+    return done.status is not None and (done.status < 0 or any(words in done.errors for words in _LAST_WORDS))
+
+
+def _may_lack_names(done: Run) -> bool:
+    """Whether clang may have failed of addresses of blocks' kernels, or has made something of them."""
+    if done.status == 0:
+        return any(done.output.count(part) > done.output.count(b"__cld" + part) for part in _TAKE_ADDRESSES)
+    return _has_crashed(done)
 
 
 def compile(
@@ -149,16 +161,33 @@ def _compile_by(
     def run_clang(arguments: list[str], text: bytes, is_whole: bool | None = False) -> Run:
         return run(found, arguments, text, headers, folder, allowance, is_whole, as_before)
 
-    def run_with(more: tuple[str, ...], text: bytes, library: list[str]) -> Run:
+    again = [*base_arguments(found, "ir"), options.optimisation, *options.inlining]
+
+    def run_with(
+        more: tuple[str, ...], text: bytes, library: list[str], before: list[str] = arguments
+    ) -> Run:
         if options.debug:
             from . import debug
 
-            again = [*base_arguments(found, "ir"), options.optimisation, *options.inlining]
             files = {SOURCE_NAME: source_copy} if source_copy else {}
-            done = debug.compile(run_clang, [*arguments, *more], text, again, files, library)
+            done = debug.compile(run_clang, [*before, *more], text, again, files, library)
             if done is not None:
                 return done
-        return run_clang([*arguments, *more, *library, "-c", "-o", "-", "-"], text, is_whole)
+        return run_clang([*before, *more, *library, "-c", "-o", "-", "-"], text, is_whole)
+
+    def run_named(more: tuple[str, ...], text: bytes, library: list[str]) -> Run | None:
+        """The same where clang's back end has to see no blocks; None for a program without any."""
+        plain = "-Xclang", "-disable-llvm-passes", "-S", "-emit-llvm", *["-g"] * options.debug
+        first = run_clang([*arguments, *more, *library, *plain, "-o", "-", "-"], text)
+        if first.status != 0 or b"_block_invoke" not in first.output:
+            return None
+        from . import name_blocks
+
+        module = name_blocks.named(first.output.decode("utf-8", "surrogateescape"))
+        if module is None:
+            return None
+        done = run_with(more, module.encode("utf-8", "surrogateescape"), [], again)
+        return done._replace(errors=first.errors + done.errors, files=first.files, kernels=first.kernels)
 
     ways = [(), WITHOUT_MEMSET, *PLAINER]  # those that failed are not tried again
 
@@ -166,6 +195,8 @@ def _compile_by(
         library = link_arguments(found, (*parts, *more_parts))
         for more in list(ways):
             done = run_with(more, text, library)
+            if options.standard >= (2, 0) and _may_lack_names(done):
+                done = run_named(more, text, library) or done
             if done.status == 0 and not find_clang.is_module(done.output):
                 return done._replace(status=1, errors=f"{done.errors}clang made no SPIR-V\n")
             if done.status == 0 and (
@@ -222,9 +253,6 @@ def _compile_by(
             log = (
                 f"error: {found.path} has no SPIR-V back end; set CL_DRIVER_CLANG to a clang that has\n{log}"
             )
-        elif "clang frontend command failed" in done.errors:  # of a driver of its own, as zig's
-            log += f"note: {found.path} crashed"
-            log += "; it does on blocks, which other clangs compile\n" if b"^" in source else "\n"
         log = log or f"error: clang ended with status {done.status}\n"
         doubt = "" if find_clang.has_diagnostic(done.errors) else f"ended with status {done.status}"
         return FrontendResult(None, log, done.files), doubt

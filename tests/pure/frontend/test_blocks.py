@@ -1,10 +1,13 @@
-"""Blocks that programs enqueue: what the preloaded library has clang write, and how links name it."""
+"""Blocks that programs enqueue: what the preloaded library has clang write, or is written for a clang that
+cannot have it, and how links name it."""
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
-from cl_driver.frontend import clang, opencl_c
+from cl_driver.frontend import clang, name_blocks, opencl_c
 from cl_driver.frontend.options import parse
 from cl_driver.passes.program.device_enqueue import RULES, blocks_of, lower_device_enqueue
 from cl_driver.spirv import blocks, link
@@ -35,15 +38,25 @@ kernel void plain(global int *p) {
 """
 
 
-def compiled(options: str) -> bytes:
-    result = opencl_c.compile(SOURCE.encode(), parse(options), language=clang.device_language())
+def compiled(options: str, setting: str = "") -> bytes:
+    language = clang.device_language()
+    result = opencl_c.compile(SOURCE.encode(), parse(options), language=language, clang=setting)
     assert result.spirv is not None, result.log
     return result.spirv
 
 
+@pytest.fixture(params=["", "ziglang"])
+def setting(request) -> str:
+    """Of a clang into which the library is loaded, and of one that crashes."""
+    if request.param:
+        package = pytest.importorskip(request.param)
+        return os.path.join(os.path.dirname(package.__file__), "zig")
+    return ""
+
+
 @pytest.mark.parametrize("options", OPTIONS)
-def test_blocks_become_entry_points(options):
-    module = link.link([reader.read(compiled(options))])
+def test_blocks_become_entry_points(options, setting):
+    module = link.link([reader.read(compiled(options, setting))])
     kernels = [entry.name for entry in module.entry_points if not entry.is_block]
     assert kernels == ["k", "plain"]
     lower_device_enqueue(module, tells=False)
@@ -88,3 +101,53 @@ def test_names():
     for name in ("__cld_pipe_reserve", "enqueue.kernel", "__cld__enqueue_kernel_basic.", "f"):
         assert blocks.kernel_of_call(name) is None and not blocks.is_call(name)
     assert blocks.is_call(blocks.MARKER)
+
+
+def test_both_ways_give_the_same():
+    """Where no pass runs, by which one has names of labels."""
+    zig = os.path.join(os.path.dirname(pytest.importorskip("ziglang").__file__), "zig")
+    assert compiled(OPTIONS[1], zig) == compiled(OPTIONS[1])
+
+
+def test_sizes_alone(setting):
+    """Of which no clang crashes."""
+    text = """kernel void k(global uint *p) {
+        p[0] = get_kernel_work_group_size(^{}) + get_kernel_preferred_work_group_size_multiple(^{}); }"""
+    language = clang.device_language()
+    made = opencl_c.compile(text.encode(), parse("-cl-std=CL2.0"), language=language, clang=setting)
+    assert made.spirv.count(b"__get_kernel_") == made.spirv.count(b"__cld__get_kernel_") > 0
+
+
+CALL = """\
+@literal = addrspace(1) constant { i32, i32, ptr addrspace(4) } { i32 16, i32 8, ptr addrspace(4) null }
+@text = constant [12 x i8] c"@9ocl_queue\\00"
+declare spir_func i32 @__get_kernel_work_group_size_impl(ptr addrspace(4), ptr addrspace(4))
+define spir_func i32 @"f.9ocl_queue"() {
+  %1 = call spir_func i32 @__get_kernel_work_group_size_impl(KERNEL, ptr addrspace(4) BLOCK) #1, !dbg !7
+  ret i32 %1
+}
+"""
+KERNEL = "ptr addrspace(4) addrspacecast (ptr @g_block_invoke_kernel to ptr addrspace(4))"
+BLOCK = "addrspacecast (ptr addrspace(1) @literal to ptr addrspace(4))"
+
+
+def test_calls_in_text():
+    text = name_blocks.named(CALL.replace("KERNEL", KERNEL).replace("BLOCK", BLOCK))
+    name = '@"__cld__get_kernel_work_group_size_impl.g_block_invoke_kernel"'
+    assert f"%1 = call spir_func i32 {name}(ptr addrspace(4) {BLOCK}, i32 16, i32 8) #1, !dbg !7\n" in text
+    assert text.endswith(f"declare spir_func i32 {name}(ptr addrspace(4), i32, i32)\n")
+    assert 'define spir_func i32 @"f.9cld_queue"() {' in text and 'c"@9ocl_queue' in text
+    assert "@__get_kernel_work_group_size_impl" not in text
+
+
+@pytest.mark.parametrize(
+    "kernel, block", [("ptr addrspace(4) null", BLOCK), (KERNEL, "%x"), (KERNEL, "null")]
+)
+def test_calls_of_what_is_not_seen_stay(kernel, block):
+    text = CALL.replace("KERNEL", kernel).replace("BLOCK", block)
+    named = name_blocks.named(text)
+    assert named.count("@__get_kernel_work_group_size_impl(") == 2 and "__cld" not in named
+
+
+def test_text_without_blocks():
+    assert name_blocks.named("define spir_kernel void @k() {\n  ret void\n}\n") is None

@@ -142,6 +142,7 @@ def test_included_files_are_reported(tmp_path):
 
 def test_no_clang(tmp_path, monkeypatch):
     monkeypatch.setattr(clang_paths, "NAMES", ("clang-not-there",))
+    monkeypatch.setattr(clang_paths, "_of_package", lambda: [])
     find_clang.forget()
     try:
         result = compiled("kernel void k() {}")

@@ -144,12 +144,3 @@ def test_it_is_named_where_there_is_none(monkeypatch):
     with pytest.raises(find_clang.ClangError, match="pip install ziglang.*no ziglang in /no/such"):
         find_clang.find()
     assert includes._is_clangs_own(f"{clang_paths.RESOURCES}/include/opencl-c-base.h")
-
-
-def test_blocks_that_it_crashes_on():
-    """The log says what was too much for it, and that others can."""
-    pytest.importorskip("ziglang")
-    source = b"""kernel void f(global int *o) {
-        enqueue_kernel(get_default_queue(), 0, ndrange_1D(1), ^{ o[0] = 1; }); }"""
-    result = opencl_c.compile(source, parse("-cl-std=CL2.0"), clang="ziglang")
-    assert result.spirv is not None or "it does on blocks, which other clangs compile" in result.log
