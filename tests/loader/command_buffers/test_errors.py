@@ -16,6 +16,7 @@ from .recorder import (
     DEVICE_SIDE_SYNC,
     DISPATCH_ASSERTS,
     FLAGS,
+    INCOMPATIBLE_COMMAND_QUEUE,
     INVALID_COMMAND_BUFFER,
     INVALID_SYNC_POINT_WAIT_LIST,
     MUTABLE,
@@ -285,6 +286,24 @@ def test_enqueueing(session):
     session.cl.ok("clReleaseEvent", stranger)
     other.close()
     session.enqueue(buffer)
+
+
+def test_queues_on_the_device(session):
+    """Commands may be recorded for one, but are executed where another takes its place."""
+    name, properties = (
+        "clEnqueueCommandBufferKHR",
+        cl.CL_QUEUE_ON_DEVICE | cl.CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE,
+    )
+    queue, data = session.new_queue(session.device, properties), session.buffer(np.zeros(16, np.int32))
+    hosts, devices, add = session.create(), session.create(queue), session.kernel(SOURCE, "add")
+    for buffer in (hosts, devices):
+        session.record(buffer, add, 16, data, np.int32(3))
+        session.finalize(buffer)
+    for queues, buffer in ((queue, hosts), (queue, devices), (None, devices)):
+        given = (1, [queues]) if queues else (0, None)
+        assert session.status(name, *given, buffer, 0, None, None) == INCOMPATIBLE_COMMAND_QUEUE
+    session.enqueue(devices, session.queue)
+    assert np.all(session.read(data, np.int32, 16) == 3)
 
 
 def test_enqueueing_for_another_device(opencl):
