@@ -27,7 +27,8 @@ PATH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "device", "quirk
 
 
 class Quirk(NamedTuple):
-    """A row. programs, libraries: patterns of file names. settings: by name."""
+    """A row. programs, libraries: patterns of file names; without any, the settings are the user's to make.
+    settings: by name."""
 
     name: str
     why: str
@@ -53,8 +54,8 @@ def read(path: str = PATH) -> list[Quirk]:
     for quirk in quirks:
         if others := set(quirk.settings) - set(SETTINGS):
             raise ValueError(f"quirk {quirk.name} may not set {', '.join(sorted(others))}")
-        if not (quirk.programs or quirk.libraries) or not quirk.settings:
-            raise ValueError(f"quirk {quirk.name} applies to nothing")
+        if not quirk.settings:
+            raise ValueError(f"quirk {quirk.name} sets nothing")
         if any(pattern.count("*") > 1 for pattern in (*quirk.programs, *quirk.libraries)):
             raise ValueError(f"quirk {quirk.name} has a pattern of two stars")
     return quirks

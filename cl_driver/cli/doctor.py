@@ -121,7 +121,8 @@ def programs() -> Iterator[str]:
     for quirk in quirks.read():
         values = " ".join(f"{name}={value!r}" for name, value in quirk.settings.items())
         files = ", ".join((*quirk.programs, *quirk.libraries))
-        yield f"{quirk.name} ({files}) gets {values}{turned_off}: it {quirk.why}"
+        who = f"{quirk.name} ({files}) gets {values}{turned_off}" if files else f"{quirk.name} wants {values}"
+        yield f"{who}: it {quirk.why}"
 
 
 def check_registration() -> Iterator[str]:

@@ -7,9 +7,7 @@
 #include "runtime/enqueue_check.h"
 
 /* "CL_INVALID_DEVICE if any element of queues does not have the same device as the command-queue set on
- * command_buffer creation at the same list index." Likewise its context. Queues have no properties that
- * CL_DEVICE_COMMAND_BUFFER_SUPPORTED_QUEUE_PROPERTIES_KHR does not have, and none are required:
- * CL_INCOMPATIBLE_COMMAND_QUEUE_KHR is never due. */
+ * command_buffer creation at the same list index." Likewise its context. */
 static cl_int check_queues(const struct cld_command_buffer *buffer, cl_uint num_queues,
                            const cl_command_queue *queues) {
     CLD_REQUIRE_LIVE(buffer->context);
@@ -24,6 +22,16 @@ static cl_int check_queues(const struct cld_command_buffer *buffer, cl_uint num_
         CLD_REQUIRE(queue->device == buffer->queues[i]->device, CL_INVALID_DEVICE,
                     "a queue of another device than the one that it takes the place of");
     }
+    return CL_SUCCESS;
+}
+
+/* "CL_INCOMPATIBLE_COMMAND_QUEUE_KHR if the properties of any command-queue in queues contains a property not
+ * specified by CL_DEVICE_COMMAND_BUFFER_SUPPORTED_QUEUE_PROPERTIES_KHR": those of queues on the device are
+ * not. None are required. */
+static cl_int check_compatible(const struct cld_command_buffer *buffer, struct cld_queue *const *queues) {
+    for (uint32_t i = 0; i < buffer->queue_count; i++)
+        CLD_REQUIRE(!(queues[i]->properties & CL_QUEUE_ON_DEVICE), CLD_INCOMPATIBLE_COMMAND_QUEUE,
+                    "a queue on the device executes no command-buffers");
     return CL_SUCCESS;
 }
 
@@ -117,6 +125,7 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueCommandBufferKHR(cl_uint num_queues, cl
                 "the command-buffer is not finalized, or an argument was never set");
     CLD_TRY(check_queues(buffer, num_queues, queues));
     struct cld_queue *const *chosen = queues ? (struct cld_queue *const *)(void *)queues : buffer->queues;
+    CLD_TRY(check_compatible(buffer, chosen));
     CLD_TRY(cld_check_wait(chosen[0], wait));
     if (buffer->queue_count > 1)
         return enqueue_on_several(buffer, chosen, wait);

@@ -142,6 +142,16 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueMemFillINTEL(cl_command_queue command_q
     return fill(command_queue, CL_COMMAND_MEMFILL_INTEL, dst_ptr, pattern, pattern_size, size, wait);
 }
 
+/* Deprecated in favour of clEnqueueMemFillINTEL: "value" is what memset takes. */
+CL_API_ENTRY cl_int CL_API_CALL clEnqueueMemsetINTEL(cl_command_queue command_queue, void *dst_ptr,
+                                                     cl_int value, size_t size,
+                                                     cl_uint num_events_in_wait_list,
+                                                     const cl_event *event_wait_list, cl_event *event) {
+    struct cld_wait wait = {.count = num_events_in_wait_list, .list = event_wait_list, .event = event};
+    const unsigned char byte = (unsigned char)value;
+    return fill(command_queue, CL_COMMAND_MEMFILL_INTEL, dst_ptr, &byte, 1, size, wait);
+}
+
 /* To map and to unmap is to wait for the order of the queue: the memory is the host's anyway. */
 static cl_int map(cl_command_queue command_queue, cl_command_type type, bool is_range, bool blocking,
                   cl_map_flags flags, struct cld_wait wait) {

@@ -3,18 +3,22 @@
 
 #include "base/log.h"
 
-/* queue: NULL, or one that refuses. */
-static __attribute__((noinline, cold)) cl_int refuse(const struct cld_queue *queue) {
-    CLD_REQUIRE(queue && !(queue->properties & CL_QUEUE_ON_DEVICE), CL_INVALID_COMMAND_QUEUE,
+/* queue: NULL, or one that refuses. Of one on the device, which executes nothing of the host's, commands may
+ * be recorded all the same: another may take its place. */
+static __attribute__((noinline, cold)) cl_int refuse(const struct cld_queue *queue, bool is_recording) {
+    bool is_on_device = queue && queue->properties & CL_QUEUE_ON_DEVICE;
+    CLD_REQUIRE(queue && (is_recording || !is_on_device), CL_INVALID_COMMAND_QUEUE,
                 "not a host command-queue");
-    CLD_REQUIRE(false, CL_CONTEXT_TERMINATED_KHR, "the context was terminated");
+    CLD_REQUIRE(is_on_device && !atomic_load_explicit(&queue->is_terminated, memory_order_relaxed),
+                CL_CONTEXT_TERMINATED_KHR, "the context was terminated");
+    return CL_SUCCESS;
 }
 
 /* "CL_INVALID_COMMAND_QUEUE if command_queue is not a valid host command-queue." */
 cl_int cld_check_queue(cl_command_queue handle, struct cld_wait wait, struct cld_queue **queue) {
     *queue = wait.recording ? wait.recording->queue : cld_queue_check(handle);
     bool is_good = *queue && !atomic_load_explicit(&(*queue)->refuses, memory_order_relaxed);
-    return __builtin_expect(is_good, 1) ? CL_SUCCESS : refuse(*queue);
+    return __builtin_expect(is_good, 1) ? CL_SUCCESS : refuse(*queue, wait.recording);
 }
 
 /* "CL_INVALID_EVENT_WAIT_LIST if event_wait_list is NULL and num_events_in_wait_list > 0, or event_wait_list

@@ -16,6 +16,7 @@ from .recorder import (
     DEVICE_SIDE_SYNC,
     DISPATCH_ASSERTS,
     FLAGS,
+    INCOMPATIBLE_COMMAND_QUEUE,
     INVALID_COMMAND_BUFFER,
     INVALID_SYNC_POINT_WAIT_LIST,
     MUTABLE,
@@ -157,6 +158,11 @@ def test_copies_and_fills_that_fail(things):
             (source, source, origin, [2, 0, 0], [4, 4, 1], 8, 0, 8, 0),
             cl.CL_MEM_COPY_OVERLAP,
         ),
+        (
+            "clCommandCopyBufferRectKHR",
+            (first, target, origin, origin, [4, 4, 1], 0, 0, 0, 0),
+            cl.CL_INVALID_MEM_OBJECT,
+        ),
         ("clCommandCopyBufferToImageKHR", (source, target, 0, origin, region), cl.CL_INVALID_MEM_OBJECT),
         ("clCommandCopyBufferToImageKHR", (source, first, SIZE, origin, region), cl.CL_INVALID_VALUE),
         ("clCommandCopyImageKHR", (first, first, origin, [1, 0, 0], [4, 4, 1]), cl.CL_MEM_COPY_OVERLAP),
@@ -166,11 +172,15 @@ def test_copies_and_fills_that_fail(things):
             cl.CL_IMAGE_FORMAT_MISMATCH,
         ),
         ("clCommandCopyImageKHR", (first, second, origin, origin, [9, 8, 1]), cl.CL_INVALID_VALUE),
+        ("clCommandCopyImageKHR", (source, second, origin, origin, region), cl.CL_INVALID_MEM_OBJECT),
         ("clCommandCopyImageToBufferKHR", (first, first, origin, region, 0), cl.CL_INVALID_MEM_OBJECT),
+        ("clCommandCopyImageToBufferKHR", (first, target, origin, region, SIZE), cl.CL_INVALID_VALUE),
         ("clCommandFillBufferKHR", (target, None, 4, 0, 16), cl.CL_INVALID_VALUE),
         ("clCommandFillBufferKHR", (target, bytes(3), 3, 0, 12), cl.CL_INVALID_VALUE),
         ("clCommandFillBufferKHR", (target, bytes(4), 4, 2, 12), cl.CL_INVALID_VALUE),
+        ("clCommandFillBufferKHR", (first, b"\1", 1, 0, 16), cl.CL_INVALID_MEM_OBJECT),
         ("clCommandFillImageKHR", (first, None, origin, region), cl.CL_INVALID_VALUE),
+        ("clCommandFillImageKHR", (first, bytes(16), origin, [9, 8, 1]), cl.CL_INVALID_VALUE),
         ("clCommandFillImageKHR", (target, bytes(16), origin, region), cl.CL_INVALID_MEM_OBJECT),
         ("clCommandSVMMemcpyKHR", (things.shared, None, 16), cl.CL_INVALID_VALUE),
         ("clCommandSVMMemcpyKHR", (things.shared, things.shared + 8, 16), cl.CL_MEM_COPY_OVERLAP),
@@ -285,6 +295,24 @@ def test_enqueueing(session):
     session.cl.ok("clReleaseEvent", stranger)
     other.close()
     session.enqueue(buffer)
+
+
+def test_queues_on_the_device(session):
+    """Commands may be recorded for one, but are executed where another takes its place."""
+    name, properties = (
+        "clEnqueueCommandBufferKHR",
+        cl.CL_QUEUE_ON_DEVICE | cl.CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE,
+    )
+    queue, data = session.new_queue(session.device, properties), session.buffer(np.zeros(16, np.int32))
+    hosts, devices, add = session.create(), session.create(queue), session.kernel(SOURCE, "add")
+    for buffer in (hosts, devices):
+        session.record(buffer, add, 16, data, np.int32(3))
+        session.finalize(buffer)
+    for queues, buffer in ((queue, hosts), (queue, devices), (None, devices)):
+        given = (1, [queues]) if queues else (0, None)
+        assert session.status(name, *given, buffer, 0, None, None) == INCOMPATIBLE_COMMAND_QUEUE
+    session.enqueue(devices, session.queue)
+    assert np.all(session.read(data, np.int32, 16) == 3)
 
 
 def test_enqueueing_for_another_device(opencl):

@@ -22,6 +22,7 @@ TYPES = {
     "clGetMemAllocInfoINTEL": (INT, P, P, U32, SIZE_T, P, P),
     "clSetKernelArgMemPointerINTEL": (INT, P, U32, P),
     "clEnqueueMemFillINTEL": (INT, P, P, P, SIZE_T, SIZE_T, *WAIT),
+    "clEnqueueMemsetINTEL": (INT, P, P, INT, SIZE_T, *WAIT),  # deprecated
     "clEnqueueMemcpyINTEL": (INT, P, U32, P, P, SIZE_T, *WAIT),
     "clEnqueueMigrateMemINTEL": (INT, P, P, SIZE_T, U64, *WAIT),
     "clEnqueueMemAdviseINTEL": (INT, P, P, SIZE_T, U32, *WAIT),
@@ -33,6 +34,7 @@ ON_DEVICE, ON_HOST = (
     cl.CL_MEM_ALLOC_INITIAL_PLACEMENT_HOST_INTEL,
 )
 COMBINED = cl.CL_MEM_ALLOC_WRITE_COMBINED_INTEL
+ON_DEVICE_QUEUE = cl.CL_QUEUE_ON_DEVICE | cl.CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE
 KERNEL = "kernel void k(global int *p, int n) { int i = get_global_id(0); p[i] = p[i] * 2 + n; }"
 
 
@@ -266,6 +268,8 @@ def test_commands(session, memory):
     pattern = (ctypes.c_int32 * 2)(7, 8)
     runs("clEnqueueMemFillINTEL", cl.CL_COMMAND_MEMFILL_INTEL, b + 8, pattern, 8, 80)
     assert np.array_equal(view(b)[2:22], np.tile([7, 8], 10)) and view(b)[22] == 22
+    runs("clEnqueueMemsetINTEL", cl.CL_COMMAND_MEMFILL_INTEL, b + 9, 0x1FE, 5)  # the lowest byte counts
+    assert ctypes.string_at(b + 8, 8) == b"\7" + 5 * b"\xfe" + bytes(2)
     for flags in (0, cl.CL_MIGRATE_MEM_OBJECT_HOST):
         runs("clEnqueueMigrateMemINTEL", cl.CL_COMMAND_MIGRATEMEM_INTEL, b, SIZE, flags)
     runs("clEnqueueMemAdviseINTEL", cl.CL_COMMAND_MEMADVISE_INTEL, b, SIZE, 0)
@@ -277,15 +281,21 @@ def test_commands_that_fail(session, memory):
     byte, event = ctypes.c_uint64(1), session.event()
     session.cl.ok("clEnqueueMarkerWithWaitList", other.queue, 0, None, ctypes.byref(event))
     foreign = (ctypes.c_void_p * 1)(event.value)
+    properties = [cl.CL_QUEUE_PROPERTIES, ON_DEVICE_QUEUE, 0]
+    on_device = session.cl.make(
+        "clCreateCommandQueueWithProperties", session.context, session.device, properties
+    )
     commands = {
         "clEnqueueMemFillINTEL": (a, ctypes.byref(byte), 1, 16),
+        "clEnqueueMemsetINTEL": (a, 1, 16),
         "clEnqueueMemcpyINTEL": (cl.CL_FALSE, a, a + 64, 16),
         "clEnqueueMigrateMemINTEL": (a, SIZE, 0),
         "clEnqueueMemAdviseINTEL": (a, SIZE, 0),
     }
     for name, arguments in commands.items():
         assert memory.call(name, session.queue, *arguments, *NO_WAIT) == 0
-        assert memory.call(name, session.context, *arguments, *NO_WAIT) == cl.CL_INVALID_COMMAND_QUEUE
+        for wrong in (session.context, on_device):
+            assert memory.call(name, wrong, *arguments, *NO_WAIT) == cl.CL_INVALID_COMMAND_QUEUE
         assert memory.call(name, session.queue, *arguments, 1, foreign, None) == cl.CL_INVALID_CONTEXT
         for wait in ((1, None, None), (0, foreign, None)):
             assert memory.call(name, session.queue, *arguments, *wait) == cl.CL_INVALID_EVENT_WAIT_LIST
@@ -299,6 +309,7 @@ def test_commands_that_fail(session, memory):
     ):  # fmt: skip
         given = pattern and ctypes.byref(pattern)
         assert status("clEnqueueMemFillINTEL", destination, given, pattern_size, size) == cl.CL_INVALID_VALUE
+    assert status("clEnqueueMemsetINTEL", None, 1, 16) == cl.CL_INVALID_VALUE
     for to, source in ((None, a), (a, None)):
         assert status("clEnqueueMemcpyINTEL", cl.CL_TRUE, to, source, 16) == cl.CL_INVALID_VALUE
     assert status("clEnqueueMemcpyINTEL", cl.CL_TRUE, a, a + 15, 16) == cl.CL_MEM_COPY_OVERLAP
@@ -307,7 +318,19 @@ def test_commands_that_fail(session, memory):
     session.finish()
     other.finish()
     session.cl.ok("clReleaseEvent", event.value)
+    session.cl.ok("clReleaseCommandQueue", on_device)
     other.close()
+    assert memory.free(a) == 0
+
+
+def test_a_blocking_copy_after_what_failed(session, memory):
+    a, failed = memory.new("Shared"), session.cl.make("clCreateUserEvent", session.context)
+    session.cl.ok("clSetUserEventStatus", failed, -1)
+    waited = (ctypes.c_void_p * 1)(failed)
+    status = memory.call("clEnqueueMemcpyINTEL", session.queue, cl.CL_TRUE, a, a + 64, 16, 1, waited, None)
+    assert status == cl.CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST
+    session.finish()
+    session.cl.ok("clReleaseEvent", failed)
     assert memory.free(a) == 0
 
 

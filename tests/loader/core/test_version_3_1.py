@@ -9,7 +9,7 @@ import pytest
 from cl_driver.api.generated import enums as cl
 from cl_driver.spirv.enums import Capability
 
-from .session import Local
+from .session import Local, Session
 
 CL31 = "-cl-std=CL3.1"
 VERSION = 3 << 22 | 1 << 12
@@ -201,6 +201,29 @@ def test_suggested_local_size(session):
         assert suggest(None, kernel, 3, None, size, result) == cl.CL_INVALID_COMMAND_QUEUE
         assert suggest(session.queue, kernel, 3, None, size, None) == cl.CL_INVALID_VALUE
     assert len({tuple(sizes) for sizes in found.values()}) == 1
+    on_device = session.new_queue(
+        session.device, cl.CL_QUEUE_ON_DEVICE | cl.CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE
+    )
+    assert suggest(on_device, kernel, 3, None, size, result) == cl.CL_INVALID_COMMAND_QUEUE
+
+
+def test_suggested_local_size_of_a_device_without_the_program(opencl):
+    if opencl.integer("clGetDeviceInfo", opencl.device(), cl.CL_DEVICE_MAX_COMPUTE_UNITS) < 2:
+        pytest.skip("one compute unit cannot be divided")
+    parts = opencl.sub_devices(opencl.device(), cl.CL_DEVICE_PARTITION_EQUALLY, 1)
+    session = Session(opencl, *parts)
+    program = session.made("clReleaseProgram", opencl.program(session.context, "kernel void k(int x) {}"))
+    opencl.ok("clBuildProgram", program, 1, [parts[0]], None, None, None)
+    kernel = session.kernel(program, "k")
+    session.set_arguments(kernel, [np.int32(1)])
+    suggest = suggestion(session, "clGetKernelSuggestedLocalWorkSizeKHR")
+    size, result = (ctypes.c_size_t * 1)(64), (ctypes.c_size_t * 1)()
+    assert suggest(session.queue, kernel, 1, None, size, result) == cl.CL_SUCCESS
+    queue = session.new_queue(parts[1])
+    assert suggest(queue, kernel, 1, None, size, result) == cl.CL_INVALID_PROGRAM_EXECUTABLE
+    session.close()
+    for part in parts:
+        opencl.ok("clReleaseDevice", part)
 
 
 LOCAL = """kernel void k(global int *out, local int *none, int use, local int *some, local float4 *last) {

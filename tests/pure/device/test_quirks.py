@@ -20,8 +20,8 @@ def test_rows(tmp_path):
 def test_a_row_says_nothing_but_names(tmp_path):
     with pytest.raises(ValueError, match="CL_DRIVER_CLANG"):
         read(tmp_path, ROW.replace("CL_DRIVER_DEVICE_NAME", "CL_DRIVER_CLANG"))
-    with pytest.raises(ValueError, match="quirk a applies to nothing"):
-        read(tmp_path, ROW.replace('programs = ["b*"]\n', ""))
+    with pytest.raises(ValueError, match="quirk a sets nothing"):
+        read(tmp_path, ROW.replace('CL_DRIVER_DEVICE_NAME = "d {}"', ""))
     with pytest.raises(ValueError, match="two stars"):
         read(tmp_path, ROW.replace("b*", "*b*"))
 

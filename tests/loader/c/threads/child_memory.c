@@ -1,14 +1,10 @@
 /* Kernels that enqueue kernels while the driver's allocations fail now and then: enqueue_kernel says so, and
  * exactly the children that it took run. argv[1]: how often. */
 #define _GNU_SOURCE
-#include "client.h"
+#include "extensions/failing_allocations.h"
 
-#include <errno.h>
-#include <link.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdbool.h>
-#include <stdint.h>
 
 enum { DEPTH = 5, WAITS = 12, ITEMS = 64, THREADS = 3 };
 
@@ -48,53 +44,16 @@ static const char *source =
     "        release_event(events[i]);"
     "}";
 
-static uintptr_t code_begin, code_end; /* of the driver */
-static _Atomic int every;              /* so many allocations of it, and one fails; 0: none */
+static _Atomic int every; /* so many allocations of the driver, and one fails; 0: none */
 static _Atomic unsigned allocations, failures;
 static _Atomic int refused; /* children */
 
-static bool fails(const void *caller) {
+static bool now_fails(void) {
     int one_of = atomic_load(&every);
-    if (!one_of || (uintptr_t)caller < code_begin || (uintptr_t)caller >= code_end ||
-        atomic_fetch_add(&allocations, 1) % (unsigned)one_of)
+    if (!one_of || atomic_fetch_add(&allocations, 1) % (unsigned)one_of)
         return false;
     atomic_fetch_add(&failures, 1);
     return true;
-}
-
-void *__libc_malloc(size_t size);
-void *__libc_realloc(void *memory, size_t size);
-
-void *__libc_memalign(size_t alignment, size_t size);
-
-void *malloc(size_t size) {
-    return fails(__builtin_return_address(0)) ? NULL : __libc_malloc(size);
-}
-
-void *realloc(void *memory, size_t size) {
-    return fails(__builtin_return_address(0)) ? NULL : __libc_realloc(memory, size);
-}
-
-/* Not the memory of kernels that run: those would fail. */
-int posix_memalign(void **memory, size_t alignment, size_t size) {
-    if (size < 4096 && fails(__builtin_return_address(0)))
-        return ENOMEM;
-    *memory = __libc_memalign(alignment, size);
-    return *memory ? 0 : ENOMEM;
-}
-
-static int find_driver(struct dl_phdr_info *library, size_t size, void *unused) {
-    (void)size, (void)unused;
-    if (!strstr(library->dlpi_name, "libcl_driver"))
-        return 0;
-    for (int i = 0; i < library->dlpi_phnum; i++) {
-        const ElfW(Phdr) *part = &library->dlpi_phdr[i];
-        if (part->p_type == PT_LOAD && part->p_flags & PF_X) {
-            code_begin = library->dlpi_addr + part->p_vaddr;
-            code_end = code_begin + part->p_memsz;
-        }
-    }
-    return 1;
 }
 
 static cl_device_id device;
