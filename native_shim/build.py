@@ -25,7 +25,7 @@ for folder in (str(ROOT), str(SHIM)):
     if folder not in sys.path:
         sys.path.insert(0, folder)
 
-from gen import answers, dispatch, embed, headers, platform, quirks, settings, shared  # noqa: E402
+from gen import answers, calls, dispatch, embed, headers, platform, quirks, settings, shared  # noqa: E402
 
 from cl_driver import arenas, module_archive  # noqa: E402
 from cl_driver.builtins import build as builtin_library  # noqa: E402
@@ -208,7 +208,9 @@ def _build(builder: Builder, allow_missing: bool) -> None:
         [*sources(), *(generated / name for name in made)], keep_going=allow_missing
     )
     try:
-        text, missing = dispatch.generate(api, defined_functions(objects), allow_missing)
+        text, missing = dispatch.generate(
+            api, defined_functions(objects), allow_missing, calls.read(sources())
+        )
     except dispatch.MissingEntries as error:
         raise BuildError(f"neither a C function nor listed in gen/entries.py: {error}") from None
     if missing:

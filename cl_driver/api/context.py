@@ -51,19 +51,20 @@ def check_properties(words: list[int]) -> list[str]:
     # more than once."
     seen = set()
     for name, value in zip(words[:-1:2], words[1::2], strict=True):
-        require(name not in seen, cl.CL_INVALID_PROPERTY, f"property {name:#x} is there twice")
+        of = f"{value:#x}, the value of {name:#x} in properties, is no"
+        require(name not in seen, cl.CL_INVALID_PROPERTY, f"properties has {name:#x} twice")
         seen.add(name)
         if name == cl.CL_CONTEXT_PLATFORM:
             # "CL_INVALID_PLATFORM [...] if the platform specified in properties is not a valid platform."
-            require(value == 1, cl.CL_INVALID_PLATFORM, "the platform of the properties is not this driver's")
+            require(value == 1, cl.CL_INVALID_PLATFORM, "the platform in properties is not this driver's")
         elif name == cl.CL_CONTEXT_INTEROP_USER_SYNC:
-            require(value in (cl.CL_FALSE, cl.CL_TRUE), cl.CL_INVALID_PROPERTY, "not a cl_bool")
+            require(value in (cl.CL_FALSE, cl.CL_TRUE), cl.CL_INVALID_PROPERTY, f"{of} cl_bool")
         elif name == cl.CL_CONTEXT_MEMORY_INITIALIZE_KHR:
-            require(not value & ~sum(_ZEROED), cl.CL_INVALID_PROPERTY, "not a kind of memory to initialise")
+            require(not value & ~sum(_ZEROED), cl.CL_INVALID_PROPERTY, f"{of} memory to initialise")
             options += [word for bit, word in _ZEROED.items() if value & bit]
         elif name == cl.CL_CONTEXT_TERMINATE_KHR:
-            require(value in (cl.CL_FALSE, cl.CL_TRUE), cl.CL_INVALID_PROPERTY, "not a cl_bool")
+            require(value in (cl.CL_FALSE, cl.CL_TRUE), cl.CL_INVALID_PROPERTY, f"{of} cl_bool")
             options += ["-cld-terminate"] * value
         else:
-            raise CLError(cl.CL_INVALID_PROPERTY, f"{name:#x} is not a context property")
+            raise CLError(cl.CL_INVALID_PROPERTY, f"properties has {name:#x}, which is none of contexts")
     return options

@@ -89,12 +89,16 @@ def create_sub_devices(
         parts, domain = _by_affinity_domain(device, values)
         partition = [scheme, domain, 0]
     else:
-        raise CLError(cl.CL_INVALID_VALUE, f"{scheme:#x} is not a partition scheme")
+        raise CLError(cl.CL_INVALID_VALUE, f"properties begin with {scheme:#x}, no partition scheme")
     if num_devices is None:
         return ([[0, list(cpus)] for cpus in parts],)
     # "CL_INVALID_VALUE if out_devices is not NULL and num_devices is less than the number of sub-devices
     # created by the partition scheme."
-    require(num_devices >= len(parts), cl.CL_INVALID_VALUE, f"there are {len(parts)} sub-devices")
+    require(
+        num_devices >= len(parts),
+        cl.CL_INVALID_VALUE,
+        f"num_devices is {num_devices}, there are {len(parts)} sub-devices",
+    )
     return ([[adopt(Device(cpus, tuple(partition), device)), list(cpus)] for cpus in parts],)
 
 
@@ -111,14 +115,15 @@ def _equally(device: Device, values: list[int]) -> list[Cpus]:
     count = values[0]
     _ended(values, 1)
     # "The value n is passed as the value accompanying this property."
-    require(count > 0, cl.CL_INVALID_VALUE, "sub-devices of no compute units")
+    require(count > 0, cl.CL_INVALID_VALUE, f"sub-devices of {count} compute units, at least 1")
     # "CL_INVALID_DEVICE_PARTITION_COUNT if [...] the total number of compute units requested exceeds
     # CL_DEVICE_MAX_COMPUTE_UNITS for in_device".
     units = len(device.cpus)
-    require(count <= units, cl.CL_INVALID_DEVICE_PARTITION_COUNT, f"the device has {units} compute units")
+    many = f"sub-devices of {count} compute units, the device has {units}"
+    require(count <= units, cl.CL_INVALID_DEVICE_PARTITION_COUNT, many)
     # "CL_DEVICE_PARTITION_FAILED if the partition name is supported by the implementation but in_device could
     # not be further partitioned." One sub-device that is all of the device is no partition.
-    require(count < units, cl.CL_DEVICE_PARTITION_FAILED, "too few compute units")
+    require(count < units, cl.CL_DEVICE_PARTITION_FAILED, f"{many}: it would be the only one")
     # "If n does not divide evenly into CL_DEVICE_MAX_COMPUTE_UNITS, then the remaining compute units are not
     # used."
     return [device.cpus[at : at + count] for at in range(0, len(device.cpus) - count + 1, count)]
@@ -138,7 +143,8 @@ def _by_counts(device: Device, values: list[int]) -> list[Cpus]:
     # sub-devices is less than zero or the number of sub-devices requested exceeds
     # CL_DEVICE_MAX_COMPUTE_UNITS for in_device."
     wrong = len(counts) > units or any(count < 0 for count in counts) or sum(counts) > units
-    require(not wrong, cl.CL_INVALID_DEVICE_PARTITION_COUNT, f"the device has {units} compute units")
+    many = f"sub-devices of {counts} compute units, the device has {units}"
+    require(not wrong, cl.CL_INVALID_DEVICE_PARTITION_COUNT, many)
     parts, at = [], 0
     for count in counts:
         parts.append(device.cpus[at : at + count])

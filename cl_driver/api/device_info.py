@@ -11,9 +11,8 @@ from ..version import VERSION as DRIVER_VERSION
 from .device import DOMAINS, Device
 from .device_info_extensions import EXTENSION_INFO
 from .entrypoint import entrypoint
-from .errors import UnknownQuery
 from .generated import enums as cl
-from .info import answer, make_version, raw, size, sizes, string, uint, ulong, versions
+from .info import answer, make_version, raw, size, sizes, string, uint, ulong, unknown, versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -374,5 +373,5 @@ def get_device_info(device: Device, cpus: list[int], param_name: int) -> tuple[b
     device.cpus = tuple(cpus)
     if param_name not in DEVICE_INFO:
         # "CL_INVALID_VALUE if param_name is not one of the supported values"
-        raise UnknownQuery(cl.CL_INVALID_VALUE, f"param_name {param_name:#x} is not supported")
+        raise unknown(param_name)
     return (answer(DEVICE_INFO, param_name, device),)

@@ -174,7 +174,7 @@ def peer(key: int, kind: type[Kind]) -> Kind:
         importlib.import_module(".device", __package__)
     found = _registry.peers.get(key)
     if not isinstance(found, kind):
-        raise CLError(kind.invalid, f"no {kind.__name__} has key {key}")
+        raise CLError(kind.invalid, "it is not there any more: the runtime process that had it has ended")
     return found
 
 

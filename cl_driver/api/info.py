@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 
-from .errors import CLError
+from .errors import UnknownQuery
 from .generated.enums import CL_INVALID_VALUE
 
 TYPE_CHECKING = False  # typing is slow to import
@@ -26,12 +26,17 @@ if TYPE_CHECKING:
     Version: TypeAlias = tuple[str, int]
 
 
+def unknown(param_name: int) -> UnknownQuery:
+    """What to raise for a query that a table does not have."""
+    return UnknownQuery(CL_INVALID_VALUE, f"param_name is {param_name:#x}, no query that this driver knows")
+
+
 def answer(table: dict[int, Row[Subject]], param_name: int, subject: Subject) -> bytes:
     """The bytes that answer the query `param_name`. CL_INVALID_VALUE where the table does not have it."""
     row = table.get(param_name)
     if row is None:
         # "CL_INVALID_VALUE if param_name is not one of the supported values"
-        raise CLError(CL_INVALID_VALUE, f"param_name {param_name:#x} is not supported")
+        raise unknown(param_name)
     return row(subject)
 
 

@@ -6,9 +6,9 @@ from __future__ import annotations
 from .. import settings
 from ..door import answers
 from .entrypoint import entrypoint
-from .errors import CLError, require
+from .errors import CLError
 from .generated import enums as cl
-from .info import answer, size, string, uint, ulong
+from .info import answer, size, string, uint, ulong, unknown
 from .program import LINKED, SOURCE, DeviceBuild, Program
 
 TYPE_CHECKING = False
@@ -139,10 +139,14 @@ def get_kernel_arg_info(program: Program, name: bytes, arg_index: int, param_nam
     kernel = _kernel(program, name)
     arg = kernel.info.args[arg_index]
     # "CL_INVALID_VALUE if param_name is not valid"
-    require(param_name in ARG_INFO, cl.CL_INVALID_VALUE, f"param_name {param_name:#x} is not supported")
+    if param_name not in ARG_INFO:
+        raise unknown(param_name)
     # "CL_KERNEL_ARG_INFO_NOT_AVAILABLE if the argument information is not available for kernel." "Kernel
     # argument information is only available if the program [...] is created with clCreateProgramWithSource
     # and the program executable is built with the -cl-kernel-arg-info option".
     if not (arg.known and kernel.build.arg_info):
-        raise CLError(cl.CL_KERNEL_ARG_INFO_NOT_AVAILABLE, "the program was not built from source with it")
+        raise CLError(
+            cl.CL_KERNEL_ARG_INFO_NOT_AVAILABLE,
+            "the program was not built from source with -cl-kernel-arg-info",
+        )
     return (answer(ARG_INFO, param_name, arg),)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 
 from ..frontend.options import without_context
-from ..log import log as report
 from .context import Context
 from .device import Device
 from .entrypoint import adopt, entrypoint, peer
@@ -158,13 +157,13 @@ def create_program_with_il(context: Context, il: bytes) -> tuple[int]:
 @entrypoint("clCreateProgramWithBinary", Context)
 def create_program_with_binary(
     context: Context, devices: list[int], binaries: list[bytes]
-) -> tuple[int, list[int]]:
-    """The key of a new program (5.8.1), 0 if a binary is not valid, and the status of each: the host gets
-    these also where the call fails."""
+) -> tuple[int, list[int], str]:
+    """The key of a new program (5.8.1), 0 if a binary is not valid, the status of each, which the host gets
+    also where the call fails, and why."""
     from .program_binary import unpack
 
     program = Program(context, BINARY, devices)
-    statuses = []
+    statuses, why = [], ""
     for device, binary in zip(devices, binaries, strict=True):
         build = program.builds[device]
         try:
@@ -174,11 +173,11 @@ def create_program_with_binary(
             build.binary = binary
             statuses.append(cl.CL_SUCCESS)
         except CLError as error:
-            report(1, f"clCreateProgramWithBinary: {error}")
             statuses.append(error.code)
+            why = error.why
     # "CL_INVALID_BINARY if an invalid program binary was encountered for any device. binary_status will
     # return specific status for each device."
-    return (0 if any(statuses) else adopt(program), statuses)
+    return (0 if any(statuses) else adopt(program), statuses, why)
 
 
 def _check_suits(build: DeviceBuild, context: Context) -> None:
@@ -193,7 +192,7 @@ def create_program_with_built_in_kernels(context: Context, devices: list[int], k
     """Raises CL_INVALID_VALUE (5.8.1)."""
     # "CL_INVALID_VALUE if [...] kernel_names contains a kernel name that is not supported by any of the
     # devices in device_list": there are no built-in kernels.
-    raise CLError(cl.CL_INVALID_VALUE, f"{kernel_names.decode(errors='replace')}: no such built-in kernel")
+    raise CLError(cl.CL_INVALID_VALUE, "kernel_names has no built-in kernel of any device: there are none")
 
 
 @entrypoint("clSetProgramSpecializationConstant", Program)
@@ -203,10 +202,16 @@ def set_program_specialization_constant(program: Program, spec_id: int, value: b
     # SPIR-V)".
     require(program.il is not None, cl.CL_INVALID_PROGRAM, "the program was not made from IL")
     # "CL_INVALID_SPEC_ID if spec_id is not a valid specialization constant identifier."
-    require(spec_id in program.spec_sizes, cl.CL_INVALID_SPEC_ID, f"no constant has the id {spec_id}")
+    require(
+        spec_id in program.spec_sizes,
+        cl.CL_INVALID_SPEC_ID,
+        f"spec_id is {spec_id}, the id of no specialization constant",
+    )
     # "CL_INVALID_VALUE if spec_size does not match the size of the specialization constant in the module".
     size = program.spec_sizes[spec_id]
-    require(len(value) == size, cl.CL_INVALID_VALUE, f"the constant has {size} bytes")
+    require(
+        len(value) == size, cl.CL_INVALID_VALUE, f"spec_size is {len(value)}, the constant has {size} bytes"
+    )
     program.specialisation[spec_id] = value
 
 

@@ -57,21 +57,49 @@ def pack_object(build: DeviceBuild) -> bytes:
     return seal(wire.encode([build.binary_type, build.options, sorted(build.code_options), build.spirv]))
 
 
+# What programs give by mistake, by how it begins.
+_STRANGERS = {
+    b"\x03\x02\x23\x07": "SPIR-V, which clCreateProgramWithIL takes",
+    b"\x07\x23\x02\x03": "SPIR-V, which clCreateProgramWithIL takes",
+    b"BC\xc0\xde": "LLVM bitcode",
+    b"\x7fELF": "an ELF file, as other drivers make",
+}
+
+
 def _require(condition: bool, why: str) -> None:
     if not condition:
         raise CLError(cl.CL_INVALID_BINARY, why)
+
+
+def _stranger(data: bytes) -> str:
+    """What bytes are that no version of the driver may have made."""
+    if what := _STRANGERS.get(data[:4]):
+        return f"it is {what}"
+    return f"it begins with {data[: len(MAGIC)]!r}, not with {MAGIC!r}"
+
+
+def _check(data: bytes) -> None:
+    """CL_INVALID_BINARY, and what is wrong, unless the bytes are as this driver made them, for this CPU."""
+    version = len(MAGIC) - 1
+    if data[:version] == MAGIC[:version] and data[version:] and data[version] != MAGIC[version]:
+        its, own = data[version], MAGIC[version]
+        _require(False, f"the binary is of another version of the driver: its format is {its}, not {own}")
+    _require(data[: len(MAGIC)] == MAGIC, f"not a binary of this driver: {_stranger(data)}")
+    _require(len(data) >= BODY, f"the binary is cut off: it has {len(data)} bytes, at least {BODY}")
+    kept, found = data[len(MAGIC) : BUILD], _digest(data[BUILD:])
+    how = f"the digest of its {len(data)} bytes is {found.hex()}, not {kept.hex()}"
+    _require(kept == found, f"the binary is damaged or cut off: {how}")
+    made_by = data[BUILD:CPU] == _digest(identity.compiler().encode())
+    _require(made_by, "the binary was made by another build of the driver: build the program from its source")
+    right = data[CPU:BODY] == _digest(_target().encode())
+    _require(right, "the binary was made for another CPU or width: build the program from its source")
 
 
 def unpack(data: bytes, build: DeviceBuild) -> None:
     """Puts what a binary holds into a DeviceBuild. CL_INVALID_BINARY, and why, if it is not one of this build
     for this CPU."""
     data = bytes(data)
-    _require(data[: len(MAGIC)] == MAGIC, "not a binary of this version of the driver")
-    whole = len(data) >= BODY and data[len(MAGIC) : BUILD] == _digest(data[BUILD:])
-    _require(whole, "the binary is damaged")
-    made_by = data[BUILD:CPU] == _digest(identity.compiler().encode())
-    _require(made_by, "the binary was made by another build of the driver")
-    _require(data[CPU:BODY] == _digest(_target().encode()), "the binary was made for another CPU")
+    _check(data)
     body = data[BODY:]
     if is_executable(body):
         try:
@@ -85,9 +113,9 @@ def unpack(data: bytes, build: DeviceBuild) -> None:
     try:
         kind, options, code_options, spirv = wire.decode(body)
     except (ValueError, TypeError) as error:
-        raise CLError(cl.CL_INVALID_BINARY, "the binary is malformed") from error
+        raise CLError(cl.CL_INVALID_BINARY, f"the binary is malformed: {error}") from error
     types = [type(value) for value in (options, code_options, spirv)]
     good = kind in OBJECT_KINDS and types == [str, list, bytes] and {*map(type, code_options)} <= {str}
-    _require(good, "the binary is malformed")
+    _require(good, f"the binary is malformed: no compiled object or library of kind {kind!r}")
     build.binary_type, build.options, build.spirv = kind, options, spirv
     build.code_options = frozenset(code_options)

@@ -12,7 +12,7 @@ from ..frontend import options as compiler_options
 from ..log import log as report
 from .context import Context
 from .entrypoint import Lock, adopt, entrypoint, peer
-from .errors import CLError, name, require
+from .errors import CLError, require
 from .generated import enums as cl
 from .program import BINARY, IL, LINKED, SOURCE, DeviceBuild, Program
 
@@ -319,7 +319,7 @@ def _finish_object(
 
 def _finish(builds: Iterable[DeviceBuild], success: bool, log: str, failure: int) -> int:
     if not success:
-        report(1, f"{name(failure)}:\n{log}")
+        report(1, f"the build log:\n{log}")
     for build in builds:
         build.log = log
         build.status = cl.CL_BUILD_SUCCESS if success else cl.CL_BUILD_ERROR

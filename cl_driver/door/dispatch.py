@@ -1,7 +1,8 @@
 """From a request's bytes to an answer's: finds the operation, calls it, turns exceptions into a status.
 
 Request: operation, list of keys whose peers may go, then the operation's values.
-Answer: status, the highest key handed out so far, then the answer's values (none unless the status is 0).
+Answer: status, the highest key handed out so far, then the answer's values. Those of one that
+failed are whether that is an error of the program's, and why, for the log: C knows the call and its arguments.
 """
 
 from __future__ import annotations
@@ -28,17 +29,22 @@ def serve(request: bytes) -> bytes:
         values = entrypoint.call(operation, arguments)
         answer = encode((0, entrypoint.highest_key(), *values))
     except CLError as error:
-        status, answer = error.code, b""
-        log(2 if isinstance(error, UnknownQuery) else 1, f"{operation}: {error}")
+        status = error.code
+        answer = _failure(status, error.why, is_error=not isinstance(error, UnknownQuery))
     except ImportError as error:
         # Chapters are imported at their first call: a host that has changed its root folder has none.
-        status, answer = CL_OUT_OF_HOST_MEMORY, b""
-        log(1, f"{operation}: the driver's files are not there any more: {error}")
-    except Exception:
+        status = CL_OUT_OF_HOST_MEMORY
+        answer = _failure(status, f"the driver's files are not there any more: {error}")
+    except Exception as error:
         import traceback  # slow to import, and only a defect needs it
 
-        status, answer = CL_OUT_OF_HOST_MEMORY, b""
-        log(1, f"{operation}: {traceback.format_exc()}")
+        status = CL_OUT_OF_HOST_MEMORY
+        answer = _failure(status, f"a defect of the driver: {type(error).__name__}")
+        log(1, traceback.format_exc())
     if level >= 2:
         log(2, f"{operation}: {name(status)} ({(time.perf_counter_ns() - start) / 1000:.0f} us)")
-    return answer or encode((status, entrypoint.highest_key()))
+    return answer
+
+
+def _failure(status: int, why: str, is_error: bool = True) -> bytes:
+    return encode((status, entrypoint.highest_key(), int(is_error), why))

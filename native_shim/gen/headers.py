@@ -87,6 +87,12 @@ def _parameter(text: str, index: int) -> Parameter:
     return Parameter(f"{text} p{index}", f"p{index}")
 
 
+def parameters(text: str) -> tuple[Parameter, ...]:
+    """What stands between the parentheses of a function's declaration."""
+    split = [] if text.strip() in ("", "void") else _split(text)
+    return tuple(_parameter(parameter, i) for i, parameter in enumerate(split))
+
+
 def _closing(text: str, opening: int) -> int:
     """Where the parenthesis or brace that opens there is closed."""
     steps, depth = ({"(": 1, ")": -1} if text[opening] == "(" else {"{": 1, "}": -1}), 0
@@ -115,10 +121,8 @@ def read(compiler: Sequence[str] = ("cc",), flags: Sequence[str] = ()) -> Header
     prototypes = {}
     for match in (match for pattern in _FUNCTION_TYPES for match in re.finditer(pattern, text)):
         arguments = text[match.end() : _closing(text, match.end() - 1)]
-        split = [] if arguments.strip() in ("", "void") else _split(arguments)
-        parameters = tuple(_parameter(text, i) for i, text in enumerate(split))
         result = " ".join(match[1].split())
-        prototypes[match[2]] = Prototype(match[2], result, parameters)
+        prototypes[match[2]] = Prototype(match[2], result, parameters(arguments))
 
     start = re.search(r"struct\s+_cl_icd_dispatch\s*\{", text)
     if not start:

@@ -7,23 +7,25 @@
 
 #include "answers.h"
 #include "api/program.h"
-#include "base/log.h"
 #include "kernel/executable.h"
 #include "kernel/kernel.h"
 #include "kernel/variant.h"
+#include "object/call.h"
 #include "python/door.h"
 #include "python/requests.h"
 
 typedef void(CL_CALLBACK *notify_fn)(cl_program, void *);
 
 struct build {
+    const char *call;
     struct cld_program *program; /* held */
     notify_fn notify;
     void *user_data;
 };
 
-/* Does the job that the program's peer has in hand; blocks until the compiler is done. */
-static cl_int run_build(struct cld_program *program) {
+/* Does the job that the program's peer has in hand; blocks until the compiler is done. call: the one that
+ * left it. */
+static cl_int run_build(const char *call, struct cld_program *program) {
     struct cld_msg request, reply;
     cld_builds_begin();
     cld_msg_init(&request);
@@ -35,6 +37,8 @@ static cl_int run_build(struct cld_program *program) {
         struct cld_answer_build answer;
         status = cld_answer_build_read(&reply, &answer) ? answer.status : CL_OUT_OF_HOST_MEMORY;
         is_executable = answer.is_executable;
+        if (status)
+            cld_refuse(call, status, "the program cannot be built, see its build log");
     }
     cld_msg_free(&request);
     cld_msg_free(&reply);
@@ -46,7 +50,7 @@ static cl_int run_build(struct cld_program *program) {
 static void *build_thread(void *argument) {
     struct build build = *(struct build *)argument;
     free(argument);
-    run_build(build.program);
+    run_build(build.call, build.program);
     pthread_cleanup_push(cld_object_drop, build.program); /* the host's function may end the thread */
     build.notify((cl_program)build.program, build.user_data);
     pthread_cleanup_pop(1);
@@ -54,11 +58,12 @@ static void *build_thread(void *argument) {
 }
 
 /* Starts a thread that builds and then notifies. False if there can be none. */
-static bool build_in_background(struct cld_program *program, notify_fn notify, void *user_data) {
+static bool build_in_background(const char *call, struct cld_program *program, notify_fn notify,
+                                void *user_data) {
     struct build *build = malloc(sizeof *build);
     if (!build)
         return false;
-    *build = (struct build){program, notify, user_data};
+    *build = (struct build){call, program, notify, user_data};
     cld_object_hold(program);
     bool started = cld_start_thread(build_thread, build);
     if (!started) {
@@ -69,10 +74,11 @@ static bool build_in_background(struct cld_program *program, notify_fn notify, v
 }
 
 /* The second part of each entry point: now, or in the background with a callback. */
-static cl_int build_now_or_later(struct cld_program *program, notify_fn notify, void *user_data) {
-    if (notify && build_in_background(program, notify, user_data))
+static cl_int build_now_or_later(const char *call, struct cld_program *program, notify_fn notify,
+                                 void *user_data) {
+    if (notify && build_in_background(call, program, notify, user_data))
         return CL_SUCCESS;
-    cl_int status = run_build(program);
+    cl_int status = run_build(call, program);
     if (notify) {
         notify((cl_program)program, user_data);
         return CL_SUCCESS;
@@ -101,10 +107,12 @@ static cl_int begin_request(struct cld_msg *request, struct cld_program *program
         /* "CL_INVALID_DEVICE if any device in device_list is not in the list of devices associated with
          * program." */
         CLD_REQUIRE(device && cld_program_has_device(program, device), CL_INVALID_DEVICE,
-                    "a device of device_list is not one of the program's");
+                    "device_list[%u] is %s, not a device of the program", i,
+                    cld_describe(device_list[i]).text);
     }
     /* "CL_INVALID_OPERATION if there are kernel objects attached to program." */
-    CLD_REQUIRE(!atomic_load(&program->kernel_count), CL_INVALID_OPERATION, "kernels are attached");
+    CLD_REQUIRE(!atomic_load(&program->kernel_count), CL_INVALID_OPERATION,
+                "%d kernels are attached to program", atomic_load(&program->kernel_count));
     cld_msg_init(request);
     cld_put_int(request, (int64_t)program->obj.key);
     if (device_list)
@@ -128,7 +136,7 @@ CL_API_ENTRY cl_int CL_API_CALL clBuildProgram(cl_program handle, cl_uint num_de
     if (status)
         return status;
     cld_program_unload(program);
-    return build_now_or_later(program, pfn_notify, user_data);
+    return build_now_or_later(__func__, program, pfn_notify, user_data);
 }
 
 CL_API_ENTRY cl_int CL_API_CALL clCompileProgram(cl_program handle, cl_uint num_devices,
@@ -142,15 +150,16 @@ CL_API_ENTRY cl_int CL_API_CALL clCompileProgram(cl_program handle, cl_uint num_
      * or if num_input_headers is not zero and header_include_names or input_headers are NULL." */
     bool given = num_input_headers > 0;
     CLD_REQUIRE((header_include_names != NULL) == given && (input_headers != NULL) == given, CL_INVALID_VALUE,
-                "the headers contradict their number");
+                "num_input_headers contradicts input_headers or header_include_names");
     for (cl_uint i = 0; i < num_input_headers; i++) {
         const struct cld_program *input = cld_object_check(input_headers[i], CLD_PROGRAM);
-        CLD_REQUIRE(input, CL_INVALID_PROGRAM, "an entry of input_headers is not a program");
+        CLD_REQUIRE(input, CL_INVALID_PROGRAM, "input_headers[%u] is %s, not a program", i,
+                    cld_describe(input_headers[i]).text);
         /* "CL_INVALID_CONTEXT if the context associated with program and programs in input_headers are not
          * the same." */
         CLD_REQUIRE(input->context == program->context, CL_INVALID_CONTEXT,
-                    "an entry of input_headers is of another context");
-        CLD_REQUIRE(header_include_names[i], CL_INVALID_VALUE, "a header has no name");
+                    "input_headers[%u] is a program of another context", i);
+        CLD_REQUIRE(header_include_names[i], CL_INVALID_VALUE, "header_include_names[%u] is NULL", i);
     }
     struct cld_msg request;
     cl_int status = begin_request(&request, program, num_devices, device_list, pfn_notify, user_data);
@@ -167,7 +176,7 @@ CL_API_ENTRY cl_int CL_API_CALL clCompileProgram(cl_program handle, cl_uint num_
     if (status)
         return status;
     cld_program_unload(program);
-    return build_now_or_later(program, pfn_notify, user_data);
+    return build_now_or_later(__func__, program, pfn_notify, user_data);
 }
 
 /* The handle of clLinkProgram's new peer: the answer is its key and the keys of its devices, which are the
@@ -203,15 +212,17 @@ CL_API_ENTRY cl_program CL_API_CALL clLinkProgram(cl_context handle, cl_uint num
     /* "CL_INVALID_VALUE if num_input_programs is zero and input_programs is NULL or if num_input_programs is
      * zero and input_programs is not NULL or if num_input_programs is not zero and input_programs is NULL."
      */
-    CLD_REQUIRE_OR_NULL(num_input_programs && input_programs, CL_INVALID_VALUE, "no programs to link");
+    CLD_REQUIRE_OR_NULL(num_input_programs && input_programs, CL_INVALID_VALUE,
+                        "num_input_programs is 0 or input_programs NULL");
     CLD_REQUIRE_OR_NULL(pfn_notify || !user_data, CL_INVALID_VALUE, "user_data without pfn_notify");
     for (cl_uint i = 0; i < num_input_programs; i++) {
         const struct cld_program *input = cld_object_check(input_programs[i], CLD_PROGRAM);
-        CLD_REQUIRE_OR_NULL(input, CL_INVALID_PROGRAM, "an entry of input_programs is not a program");
+        CLD_REQUIRE_OR_NULL(input, CL_INVALID_PROGRAM, "input_programs[%u] is %s, not a program", i,
+                            cld_describe(input_programs[i]).text);
         /* "CL_INVALID_CONTEXT if the context associated with programs in input_programs is not the same as
          * context." */
         CLD_REQUIRE_OR_NULL(input->context == context, CL_INVALID_CONTEXT,
-                            "an entry of input_programs is of another context");
+                            "input_programs[%u] is a program of another context", i);
     }
     struct cld_msg request;
     cld_msg_init(&request);
@@ -231,7 +242,8 @@ CL_API_ENTRY cl_program CL_API_CALL clLinkProgram(cl_context handle, cl_uint num
         program = linked_program(context, num_devices, device_list, key);
         /* "If the linking operation can begin, clLinkProgram returns a valid non-zero program object", also
          * where it fails later. */
-        status = program ? build_now_or_later(program, pfn_notify, user_data) : CL_OUT_OF_HOST_MEMORY;
+        status =
+            program ? build_now_or_later(__func__, program, pfn_notify, user_data) : CL_OUT_OF_HOST_MEMORY;
     }
     if (errcode_ret)
         *errcode_ret = status;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/log.h"
+#include "object/call.h"
 
 bool cld_copy_properties(const intptr_t *properties, size_t *count, intptr_t **copy) {
     *count = 0;
@@ -39,7 +39,8 @@ cl_int cld_check_devices(const struct cld_context *context, cl_uint num_devices,
     for (cl_uint i = 0; i < num_devices; i++) {
         struct cld_device *device = cld_object_check(device_list[i], CLD_DEVICE);
         CLD_REQUIRE(device && cld_context_has_device(context, device), CL_INVALID_DEVICE,
-                    "a device of device_list is not one of the context's");
+                    "device_list[%u] is %s, not a device of the context", i,
+                    cld_describe(device_list[i]).text);
     }
     /* A cl_device_id is the address of its struct cld_device. */
     *devices = (struct cld_device *const *)(const void *)device_list;

@@ -3,8 +3,8 @@
 
 #include <stdlib.h>
 
-#include "base/log.h"
 #include "memory/allocations.h"
+#include "object/call.h"
 #include "object/info.h"
 #include "python/door.h"
 #include "python/requests.h"
@@ -105,7 +105,7 @@ CL_API_ENTRY cl_context CL_API_CALL clCreateContext(const cl_context_properties 
                                                     notify_fn pfn_notify, void *user_data,
                                                     cl_int *errcode_ret) {
     /* "CL_INVALID_VALUE if devices is NULL." "CL_INVALID_VALUE if num_devices is equal to zero." */
-    CLD_REQUIRE_OR_NULL(devices && num_devices, CL_INVALID_VALUE, "no devices");
+    CLD_REQUIRE_OR_NULL(devices && num_devices, CL_INVALID_VALUE, "num_devices is 0 or devices NULL");
     /* "CL_INVALID_VALUE if pfn_notify is NULL but user_data is not NULL." */
     CLD_REQUIRE_OR_NULL(pfn_notify || !user_data, CL_INVALID_VALUE, "user_data without pfn_notify");
     struct cld_device **unique = calloc(num_devices, sizeof *unique);
@@ -116,7 +116,8 @@ CL_API_ENTRY cl_context CL_API_CALL clCreateContext(const cl_context_properties 
         if (!device)
             free(unique);
         /* "CL_INVALID_DEVICE if any device in devices is not a valid device." */
-        CLD_REQUIRE_OR_NULL(device, CL_INVALID_DEVICE, "an entry of devices is not a device");
+        CLD_REQUIRE_OR_NULL(device, CL_INVALID_DEVICE, "devices[%u] is %s, not a device", i,
+                            cld_describe(devices[i]).text);
         uint32_t at = 0;
         while (at < count && unique[at] != device)
             at++;
@@ -165,7 +166,7 @@ CL_API_ENTRY cl_int CL_API_CALL clGetContextInfo(cl_context handle, cl_context_i
         size = context->property_count * sizeof *context->properties;
         break;
     default:
-        CLD_REQUIRE(false, CL_INVALID_VALUE, "param_name is not a context query");
+        return cld_lack(__func__, CL_INVALID_VALUE, "param_name is not a context query");
     }
     return cld_info(answer, size, param_value_size, param_value, param_value_size_ret);
 }

@@ -6,9 +6,9 @@
 
 #include "answers.h"
 #include "api/platform.h"
-#include "base/log.h"
 #include "base/thread.h"
 #include "memory/svm_types.h"
+#include "object/call.h"
 #include "object/info.h"
 #include "object/lock.h"
 #include "python/door.h"

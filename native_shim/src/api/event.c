@@ -1,8 +1,8 @@
 /* User events, event queries, waits (API specification, 5.11 and 5.14). */
 #include <stdlib.h>
 
-#include "base/log.h"
 #include "graph/graph_run.h"
+#include "object/call.h"
 #include "object/info.h"
 #include "runtime/callback.h"
 #include "runtime/command.h"
@@ -34,20 +34,21 @@ CL_API_ENTRY cl_int CL_API_CALL clSetUserEventStatus(cl_event handle, cl_int exe
     struct cld_event *event = cld_object_check(handle, CLD_EVENT);
     CLD_REQUIRE(event && event->type == CL_COMMAND_USER, CL_INVALID_EVENT, "not a user event");
     CLD_REQUIRE(execution_status <= CL_COMPLETE, CL_INVALID_VALUE,
-                "execution_status is neither CL_COMPLETE nor negative");
+                "execution_status is %d, at most CL_COMPLETE (0)", execution_status);
     bool first = cld_user_event_set(event, execution_status, NULL);
-    CLD_REQUIRE(first, CL_INVALID_OPERATION, "the status was set before");
+    CLD_REQUIRE(first, CL_INVALID_OPERATION, "the status of event was set before");
     return CL_SUCCESS;
 }
 
 CL_API_ENTRY cl_int CL_API_CALL clWaitForEvents(cl_uint num_events, const cl_event *event_list) {
-    CLD_REQUIRE(num_events && event_list, CL_INVALID_VALUE, "no events");
+    CLD_REQUIRE(num_events && event_list, CL_INVALID_VALUE, "num_events is 0 or event_list NULL");
     const struct cld_context *context = NULL;
     for (cl_uint i = 0; i < num_events; i++) {
         struct cld_event *event = cld_object_check(event_list[i], CLD_EVENT);
-        CLD_REQUIRE(event, CL_INVALID_EVENT, "not an event");
+        CLD_REQUIRE(event, CL_INVALID_EVENT, "event_list[%u] is %s, not an event", i,
+                    cld_describe(event_list[i]).text);
         CLD_REQUIRE(!context || event->context == context, CL_INVALID_CONTEXT,
-                    "the events are of different contexts");
+                    "event_list[%u] is an event of another context than event_list[0]", i);
         context = event->context;
     }
     /* All are flushed before the first is waited for: they may depend on each other across queues. A queue
@@ -60,7 +61,8 @@ CL_API_ENTRY cl_int CL_API_CALL clWaitForEvents(cl_uint num_events, const cl_eve
     bool failed = false;
     for (cl_uint i = 0; i < num_events; i++)
         failed |= cld_event_wait((struct cld_event *)event_list[i]) < 0;
-    CLD_REQUIRE(!failed, CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST, "a command has failed");
+    CLD_REQUIRE(!failed, CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST,
+                "an event of event_list is of a command that has failed");
     return CL_SUCCESS;
 }
 
@@ -103,7 +105,7 @@ CL_API_ENTRY cl_int CL_API_CALL clGetEventInfo(cl_event handle, cl_event_info pa
         size = sizeof count;
         break;
     default:
-        CLD_REQUIRE(false, CL_INVALID_VALUE, "param_name is not an event query");
+        return cld_lack(__func__, CL_INVALID_VALUE, "param_name is not an event query");
     }
     return cld_info(answer, size, param_value_size, param_value, param_value_size_ret);
 }
@@ -139,7 +141,7 @@ CL_API_ENTRY cl_int CL_API_CALL clGetEventProfilingInfo(cl_event handle, cl_prof
         stamp = event->node.complete_time;
         return cld_info(&stamp, sizeof stamp, param_value_size, param_value, param_value_size_ret);
     default:
-        CLD_REQUIRE(false, CL_INVALID_VALUE, "param_name is not a profiling query");
+        return cld_lack(__func__, CL_INVALID_VALUE, "param_name is not a profiling query");
     }
     stamp = event->times[time];
     return cld_info(&stamp, sizeof stamp, param_value_size, param_value, param_value_size_ret);

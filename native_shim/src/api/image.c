@@ -6,11 +6,11 @@
 #include <string.h>
 
 #include "api/memory.h"
-#include "base/log.h"
 #include "enqueue/enqueue.h"
 #include "memory/image.h"
 #include "memory/mem.h"
 #include "memory/mem_properties.h"
+#include "object/call.h"
 #include "runtime/callback.h"
 
 /* What a call asks for, and what the checks find out about it. */
@@ -40,24 +40,25 @@ static cl_int check_type(const struct request *request) {
     case CL_MEM_OBJECT_IMAGE3D:
         break;
     default:
-        CLD_REQUIRE(false, CL_INVALID_IMAGE_DESCRIPTOR, "image_type is not valid");
+        CLD_REQUIRE(false, CL_INVALID_IMAGE_DESCRIPTOR, "image_type is %#x, no type of images",
+                    desc->image_type);
     }
-    CLD_REQUIRE(!desc->num_samples, CL_INVALID_IMAGE_DESCRIPTOR, "num_samples is not 0");
+    CLD_REQUIRE(!desc->num_samples, CL_INVALID_IMAGE_DESCRIPTOR, "num_samples is %u, 0", desc->num_samples);
     /* "num_mip_levels must be [...] greater than 1": one level is what every image has, and the
      * specification's own examples ask for 1. As to the most, it gives no error: each level has one pixel at
      * least. */
     CLD_REQUIRE(desc->num_mip_levels <= CLD_IMAGE_LEVELS, CL_INVALID_IMAGE_DESCRIPTOR,
-                "more mip levels than the largest image has");
+                "num_mip_levels is %u, at most %u", desc->num_mip_levels, CLD_IMAGE_LEVELS);
     if (desc->num_mip_levels > 1) {
         /* "Mip-mapped images cannot be created for CL_MEM_OBJECT_IMAGE1D_BUFFER images, depth images": but
          * OpenCL C has functions that read and write levels of depth images, the CTS makes such images, and
          * other drivers let it (OpenCL-Docs issue 1298, open). */
         CLD_REQUIRE(desc->image_type != CL_MEM_OBJECT_IMAGE1D_BUFFER, CL_INVALID_IMAGE_DESCRIPTOR,
-                    "an image of that kind has no mip levels");
+                    "num_mip_levels is %u, 0 for a 1D image buffer", desc->num_mip_levels);
         /* "CL_MEM_USE_HOST_PTR or CL_MEM_COPY_HOST_PTR cannot be specified if a mipmapped image is created."
          */
         CLD_REQUIRE(!(request->flags & (CL_MEM_USE_HOST_PTR | CL_MEM_COPY_HOST_PTR)), CL_INVALID_VALUE,
-                    "a mipmapped image takes no host pointer");
+                    "flags ask for memory of the host, and the image has mip levels");
     }
     return CL_SUCCESS;
 }
@@ -69,23 +70,26 @@ static cl_int check_parent(struct request *request) {
     const cl_image_desc *desc = &request->desc;
     bool on_buffer = desc->image_type == CL_MEM_OBJECT_IMAGE1D_BUFFER;
     if (!desc->mem_object) {
-        CLD_REQUIRE(!on_buffer, CL_INVALID_IMAGE_DESCRIPTOR, "a 1D image buffer without a buffer");
+        CLD_REQUIRE(!on_buffer, CL_INVALID_IMAGE_DESCRIPTOR,
+                    "mem_object is NULL, a 1D image buffer has a buffer");
         return CL_SUCCESS;
     }
     struct cld_mem *parent = cld_object_check(desc->mem_object, CLD_MEM);
     CLD_REQUIRE(parent && parent->context == request->context, CL_INVALID_IMAGE_DESCRIPTOR,
-                "mem_object is not a memory object of the context");
+                "mem_object is %s, not a memory object of the context", cld_describe(desc->mem_object).text);
     bool from_buffer = parent->type == CL_MEM_OBJECT_BUFFER;
-    CLD_REQUIRE(from_buffer ||
-                    (desc->image_type == CL_MEM_OBJECT_IMAGE2D && parent->type == CL_MEM_OBJECT_IMAGE2D),
-                CL_INVALID_IMAGE_DESCRIPTOR, "such an image is not made from such a memory object");
+    CLD_REQUIRE(
+        from_buffer || (desc->image_type == CL_MEM_OBJECT_IMAGE2D && parent->type == CL_MEM_OBJECT_IMAGE2D),
+        CL_INVALID_IMAGE_DESCRIPTOR, "mem_object is of type %#x, of which no image of type %#x is made",
+        parent->type, desc->image_type);
     CLD_REQUIRE(!from_buffer || desc->num_mip_levels <= 1, CL_INVALID_IMAGE_DESCRIPTOR,
                 "a mipmapped image is not made from a buffer");
     /* "CL_INVALID_VALUE if an image is being created from another memory object [...] flags specifies
      * CL_MEM_USE_HOST_PTR or CL_MEM_ALLOC_HOST_PTR or CL_MEM_COPY_HOST_PTR." */
-    CLD_REQUIRE(!(request->flags & CLD_HOST_POINTER), CL_INVALID_VALUE, "the memory is that of mem_object");
+    CLD_REQUIRE(!(request->flags & CLD_HOST_POINTER), CL_INVALID_VALUE,
+                "flags ask for memory of the host, and mem_object has it");
     CLD_REQUIRE(cld_memory_allowed_by_parent(request->flags, parent->flags), CL_INVALID_VALUE,
-                "flags allow more than mem_object does");
+                "flags allow more than mem_object's %#lx do", (unsigned long)parent->flags);
     CLD_REQUIRE(request->flags & CLD_MEM_IMMUTABLE || !(parent->flags & CLD_MEM_IMMUTABLE), CL_INVALID_VALUE,
                 "mem_object never changes, and flags do not say so");
     request->parent = parent;
@@ -106,11 +110,16 @@ static cl_int check_dimensions(struct request *request) {
     if (!cld_image_is_array(type))
         desc->image_array_size = 1;
     CLD_REQUIRE(desc->image_width && desc->image_height && desc->image_depth && desc->image_array_size,
-                request->wrong_value, "a dimension is 0");
+                request->wrong_value, "the dimensions are %zu x %zu x %zu, array size %zu: each at least 1",
+                desc->image_width, desc->image_height, desc->image_depth, desc->image_array_size);
     CLD_REQUIRE(desc->image_width <= (type == CL_MEM_OBJECT_IMAGE1D_BUFFER ? CLD_IMAGE_BUFFER : most) &&
                     desc->image_height <= most && desc->image_depth <= CLD_IMAGE3D_MOST &&
                     desc->image_array_size <= CLD_IMAGE_LAYERS,
-                CL_INVALID_IMAGE_SIZE, "a dimension is more than the device's maximum");
+                CL_INVALID_IMAGE_SIZE,
+                "the dimensions are %zu x %zu x %zu, array size %zu: at most %zu x %zu x %zu, %zu",
+                desc->image_width, desc->image_height, desc->image_depth, desc->image_array_size,
+                type == CL_MEM_OBJECT_IMAGE1D_BUFFER ? (size_t)CLD_IMAGE_BUFFER : most, most,
+                (size_t)CLD_IMAGE3D_MOST, (size_t)CLD_IMAGE_LAYERS);
     return CL_SUCCESS;
 }
 
@@ -119,7 +128,8 @@ static cl_int check_dimensions(struct request *request) {
 static cl_int check_groups(const struct request *request) {
     uint32_t pixels = request->group.pixels;
     CLD_REQUIRE(request->desc.image_width % pixels == 0, request->wrong_value,
-                "the width is no multiple of the pixels that share bytes");
+                "the width is %zu, no multiple of the %u pixels that share bytes", request->desc.image_width,
+                pixels);
     CLD_REQUIRE(pixels == 1 || request->desc.num_mip_levels <= 1, CL_INVALID_IMAGE_DESCRIPTOR,
                 "a mipmapped image of pixels that share bytes");
     return CL_SUCCESS;
@@ -130,7 +140,7 @@ static cl_int check_groups(const struct request *request) {
 static cl_int check_host_pointer(const struct request *request) {
     bool wanted = request->flags & (CL_MEM_USE_HOST_PTR | CL_MEM_COPY_HOST_PTR);
     CLD_REQUIRE(wanted == (request->host_ptr != NULL), CL_INVALID_HOST_PTR,
-                "host_ptr and flags contradict each other");
+                "host_ptr and CL_MEM_USE_HOST_PTR or CL_MEM_COPY_HOST_PTR in flags contradict each other");
     return CL_SUCCESS;
 }
 
@@ -142,13 +152,15 @@ static cl_int check_pitches(struct request *request) {
      * external memory handle", image_slice_pitch likewise. */
     CLD_REQUIRE(request->host_ptr || request->read.is_external ||
                     (!desc->image_row_pitch && !desc->image_slice_pitch),
-                request->wrong_value, "pitches without host_ptr");
+                request->wrong_value, "the row pitch is %zu and the slice pitch %zu, 0 without host_ptr",
+                desc->image_row_pitch, desc->image_slice_pitch);
     if (!desc->image_row_pitch)
         desc->image_row_pitch = row;
     /* "The image row pitch must be >= image_width x the size of an image element in bytes, and must be a
      * multiple of the size of an image element in bytes." */
     CLD_REQUIRE(desc->image_row_pitch >= row && desc->image_row_pitch % cld_pixel_unit(request->group) == 0,
-                request->wrong_value, "the row pitch is less than a row or cuts a pixel");
+                request->wrong_value, "the row pitch is %zu, at least %zu and a multiple of %zu",
+                desc->image_row_pitch, row, (size_t)cld_pixel_unit(request->group));
     layer = desc->image_row_pitch * desc->image_height;
     if (!desc->image_slice_pitch || !cld_image_has_slices(desc->image_type))
         desc->image_slice_pitch = layer;
@@ -156,10 +168,12 @@ static cl_int check_pitches(struct request *request) {
      * image, must be >= the image row pitch for a 1D image array, and must be a multiple of the image row
      * pitch." */
     CLD_REQUIRE(desc->image_slice_pitch >= layer && desc->image_slice_pitch % desc->image_row_pitch == 0,
-                request->wrong_value, "the slice pitch is less than a slice or no multiple of the row pitch");
+                request->wrong_value, "the slice pitch is %zu, at least %zu and a multiple of %zu",
+                desc->image_slice_pitch, layer, desc->image_row_pitch);
     CLD_REQUIRE(
         !__builtin_mul_overflow(desc->image_slice_pitch, desc->image_depth * desc->image_array_size, &layer),
-        request->wrong_value, "the image is larger than memory");
+        request->wrong_value, "the image has %zu slices of %zu bytes: more than can be counted",
+        desc->image_depth * desc->image_array_size, desc->image_slice_pitch);
     return CL_SUCCESS;
 }
 
@@ -171,20 +185,25 @@ static cl_int check_buffer_pitches(struct request *request, size_t *size) {
     if (!desc->image_row_pitch || desc->image_type == CL_MEM_OBJECT_IMAGE1D_BUFFER)
         desc->image_row_pitch = row;
     CLD_REQUIRE(!desc->image_slice_pitch || cld_image_has_slices(desc->image_type),
-                CL_INVALID_IMAGE_DESCRIPTOR, "a slice pitch of an image without slices");
+                CL_INVALID_IMAGE_DESCRIPTOR, "the slice pitch is %zu, 0 for an image without slices",
+                desc->image_slice_pitch);
     /* "For an image created from a buffer, the image_row_pitch must also be a multiple of the
      * CL_IMAGE_REQUIREMENTS_ROW_PITCH_ALIGNMENT_EXT value". */
     CLD_REQUIRE(desc->image_row_pitch >= row && desc->image_row_pitch % alignment == 0,
-                CL_INVALID_IMAGE_FORMAT_DESCRIPTOR, "the row pitch is less than a row or not aligned");
+                CL_INVALID_IMAGE_FORMAT_DESCRIPTOR,
+                "the row pitch is %zu, at least %zu and a multiple of %zu", desc->image_row_pitch, row,
+                alignment);
     layer = desc->image_row_pitch * desc->image_height;
     if (!desc->image_slice_pitch)
         desc->image_slice_pitch = layer;
     CLD_REQUIRE(desc->image_slice_pitch >= layer && desc->image_slice_pitch % desc->image_row_pitch == 0,
                 CL_INVALID_IMAGE_FORMAT_DESCRIPTOR,
-                "the slice pitch is less than a slice or no multiple of the row pitch");
+                "the slice pitch is %zu, at least %zu and a multiple of %zu", desc->image_slice_pitch, layer,
+                desc->image_row_pitch);
     CLD_REQUIRE(
         !__builtin_mul_overflow(desc->image_slice_pitch, desc->image_depth * desc->image_array_size, size),
-        CL_INVALID_IMAGE_SIZE, "the image is larger than memory");
+        CL_INVALID_IMAGE_SIZE, "the image has %zu slices of %zu bytes: more than can be counted",
+        desc->image_depth * desc->image_array_size, desc->image_slice_pitch);
     return CL_SUCCESS;
 }
 
@@ -194,11 +213,13 @@ static cl_int check_buffer(struct request *request) {
     CLD_TRY(check_buffer_pitches(request, &size));
     /* "If the buffer object specified by mem_object was created with CL_MEM_USE_HOST_PTR, the host_ptr [...]
      * must be aligned to the CL_IMAGE_REQUIREMENTS_BASE_ADDRESS_ALIGNMENT_EXT value". */
-    CLD_REQUIRE((uintptr_t)buffer->data % (CLD_IMAGE_ADDRESS_ALIGN * cld_pixel_unit(request->group)) == 0,
-                CL_INVALID_IMAGE_FORMAT_DESCRIPTOR, "the buffer's memory is not aligned to a pixel");
+    const size_t unit = CLD_IMAGE_ADDRESS_ALIGN * cld_pixel_unit(request->group);
+    CLD_REQUIRE((uintptr_t)buffer->data % unit == 0, CL_INVALID_IMAGE_FORMAT_DESCRIPTOR,
+                "the buffer's memory is at %p, no multiple of %zu", (void *)buffer->data, unit);
     /* "CL_INVALID_IMAGE_SIZE if [...] the buffer passed in mem_object is too small to be used as a data store
      * for the image". */
-    CLD_REQUIRE(size <= buffer->size, CL_INVALID_IMAGE_SIZE, "the buffer is smaller than the image");
+    CLD_REQUIRE(size <= buffer->size, CL_INVALID_IMAGE_SIZE, "the image has %zu bytes, the buffer %zu", size,
+                buffer->size);
     return CL_SUCCESS;
 }
 
@@ -211,12 +232,17 @@ static cl_int check_view(struct request *request) {
                     desc->image_height == (size_t)of->desc.height &&
                     (!desc->image_row_pitch || desc->image_row_pitch == of->row_pitch) &&
                     !desc->image_slice_pitch && desc->num_mip_levels == of->num_mip_levels,
-                CL_INVALID_IMAGE_FORMAT_DESCRIPTOR, "image_desc is not that of mem_object");
+                CL_INVALID_IMAGE_FORMAT_DESCRIPTOR,
+                "the dimensions, pitches or levels of image_desc are not those of mem_object (%zu x %zu)",
+                (size_t)of->desc.width, (size_t)of->desc.height);
     CLD_REQUIRE(request->format->image_channel_data_type == of->format.image_channel_data_type,
-                CL_INVALID_IMAGE_FORMAT_DESCRIPTOR, "not the channel data type of mem_object");
+                CL_INVALID_IMAGE_FORMAT_DESCRIPTOR, "the channel data type is %#x, that of mem_object %#x",
+                request->format->image_channel_data_type, of->format.image_channel_data_type);
     CLD_REQUIRE(cld_channel_orders_are_compatible(request->format->image_channel_order,
                                                   of->format.image_channel_order),
-                CL_INVALID_IMAGE_FORMAT_DESCRIPTOR, "not compatible with the channel order of mem_object");
+                CL_INVALID_IMAGE_FORMAT_DESCRIPTOR,
+                "the channel order is %#x, not compatible with %#x, that of mem_object",
+                request->format->image_channel_order, of->format.image_channel_order);
     desc->image_row_pitch = of->desc.row_pitch;
     desc->image_slice_pitch = of->desc.slice_pitch;
     return CL_SUCCESS;
@@ -233,7 +259,7 @@ static cl_int check(struct request *request) {
     CLD_TRY(cld_mem_properties_read(request->context, request->properties, false, &request->read));
     CLD_REQUIRE(cld_memory_flags_are_valid(request->flags), CL_INVALID_VALUE, "flags are not valid");
     CLD_REQUIRE(!request->read.is_external || !(request->flags & CLD_HOST_POINTER), CL_INVALID_VALUE,
-                "the memory is that of the handle");
+                "flags ask for memory of the host, and properties for that of a handle");
     CLD_REQUIRE(request->format && cld_image_format_is_valid(request->format),
                 CL_INVALID_IMAGE_FORMAT_DESCRIPTOR, "image_format is NULL or not valid");
     CLD_REQUIRE(request->given, CL_INVALID_IMAGE_DESCRIPTOR, "image_desc is NULL");
@@ -241,17 +267,21 @@ static cl_int check(struct request *request) {
     /* "CL_INVALID_IMAGE_SIZE if image dimensions [...] exceed the maximum". The device queries name no
      * maximum of the row pitch, and the largest row is 256 KiB. */
     CLD_REQUIRE(request->desc.image_row_pitch <= CLD_IMAGE_ROW_PITCH, CL_INVALID_IMAGE_SIZE,
-                "the row pitch is more than kernels can compute with");
+                "the row pitch is %zu, at most %zu", request->desc.image_row_pitch,
+                (size_t)CLD_IMAGE_ROW_PITCH);
     CLD_TRY(check_type(request));
     CLD_TRY(check_parent(request));
     CLD_REQUIRE(cld_memory_has_contents(request->flags, request->read.is_external, request->parent),
-                CL_INVALID_VALUE, "an image that never changes has no contents");
+                CL_INVALID_VALUE, "flags make an image that never changes, and nothing gives its contents");
     CLD_TRY(check_dimensions(request));
     CLD_TRY(check_host_pointer(request));
     CLD_REQUIRE(!request->parent || !request->read.is_external, CL_INVALID_PROPERTY,
                 "memory of another object and of a handle");
     CLD_REQUIRE(cld_image_format_is_supported(request->format, request->desc.image_type, flags_of(request)),
-                CL_IMAGE_FORMAT_NOT_SUPPORTED, "no device of the context has images of that format");
+                CL_IMAGE_FORMAT_NOT_SUPPORTED,
+                "images of type %#x with these flags have no format of channel order %#x and type %#x",
+                request->desc.image_type, request->format->image_channel_order,
+                request->format->image_channel_data_type);
     request->group = cld_pixel_group(request->format);
     CLD_TRY(check_groups(request));
     if (!request->parent)
@@ -261,7 +291,8 @@ static cl_int check(struct request *request) {
 
 static cl_int check_described(struct request *request) {
     CLD_REQUIRE(request->desc.image_row_pitch <= CLD_IMAGE_ROW_PITCH, CL_INVALID_IMAGE_DESCRIPTOR,
-                "the row pitch is more than kernels can compute with");
+                "the row pitch is %zu, at most %zu", request->desc.image_row_pitch,
+                (size_t)CLD_IMAGE_ROW_PITCH);
     CLD_TRY(check_type(request));
     return check_dimensions(request);
 }

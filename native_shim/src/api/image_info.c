@@ -5,10 +5,10 @@
 #include <CL/cl_ext.h>
 
 #include "api/memory.h"
-#include "base/log.h"
 #include "memory/image.h"
 #include "memory/mem.h"
 #include "memory/mem_properties.h"
+#include "object/call.h"
 #include "object/info.h"
 
 CL_API_ENTRY cl_int CL_API_CALL clGetSupportedImageFormats(cl_context context, cl_mem_flags flags,
@@ -25,7 +25,8 @@ CL_API_ENTRY cl_int CL_API_CALL clGetSupportedImageFormats(cl_context context, c
     CLD_REQUIRE(!(flags & ~known), CL_INVALID_VALUE, "flags are not valid");
     CLD_REQUIRE(image_type >= CL_MEM_OBJECT_IMAGE2D && image_type <= CL_MEM_OBJECT_IMAGE1D_BUFFER,
                 CL_INVALID_VALUE, "image_type is not valid");
-    CLD_REQUIRE(num_entries || !image_formats, CL_INVALID_VALUE, "image_formats without num_entries");
+    CLD_REQUIRE(num_entries || !image_formats, CL_INVALID_VALUE,
+                "num_entries is 0 and image_formats is not NULL");
     cl_uint count = cld_image_formats(image_type, flags, image_formats, image_formats ? num_entries : 0);
     if (num_image_formats)
         *num_image_formats = count;
@@ -84,7 +85,7 @@ CL_API_ENTRY cl_int CL_API_CALL clGetImageInfo(cl_mem handle, cl_image_info para
         size = sizeof samples;
         break;
     default:
-        CLD_REQUIRE(false, CL_INVALID_VALUE, "param_name is not an image query");
+        return cld_lack(__func__, CL_INVALID_VALUE, "param_name is not an image query");
     }
     return cld_info(answer, size, param_value_size, param_value, param_value_size_ret);
 }
@@ -185,7 +186,9 @@ static cl_int read_wishes(const struct cld_context *context, cl_mem_flags flags,
         CLD_REQUIRE(!type || (type >= CL_MEM_OBJECT_IMAGE2D && type <= CL_MEM_OBJECT_IMAGE1D_BUFFER),
                     CL_INVALID_IMAGE_DESCRIPTOR, "image_type is not valid");
         CLD_REQUIRE(!desc->num_samples && desc->num_mip_levels <= CLD_IMAGE_LEVELS,
-                    CL_INVALID_IMAGE_DESCRIPTOR, "no such samples or mip levels");
+                    CL_INVALID_IMAGE_DESCRIPTOR,
+                    "num_samples is %u and num_mip_levels is %u, at most 0 and %u", desc->num_samples,
+                    desc->num_mip_levels, CLD_IMAGE_LEVELS);
     }
     if (desc && desc->mem_object) {
         const struct cld_mem *mem = cld_object_check(desc->mem_object, CLD_MEM);
@@ -199,8 +202,7 @@ static cl_int read_wishes(const struct cld_context *context, cl_mem_flags flags,
         return CL_SUCCESS;
     cl_mem_object_type type = wanted->desc.image_type ? wanted->desc.image_type : CL_MEM_OBJECT_IMAGE2D;
     CLD_REQUIRE(cld_image_format_is_valid(format) && cld_image_format_is_supported(format, type, flags),
-                CL_INVALID_IMAGE_FORMAT_DESCRIPTOR,
-                "image_format is not valid, or no device has such images");
+                CL_INVALID_IMAGE_FORMAT_DESCRIPTOR, "no device has images of that image_format");
     wanted->group = cld_pixel_group(format);
     return CL_SUCCESS;
 }
@@ -221,7 +223,7 @@ clGetImageRequirementsInfoEXT(cl_context handle, const cl_mem_properties *proper
     CLD_TRY(read_wishes(context, flags, image_format, image_desc, &wanted));
     if (is_of_maximum(param_name)) {
         CLD_REQUIRE(has_dimension(wanted.desc.image_type, param_name), CL_INVALID_IMAGE_DESCRIPTOR,
-                    "images of that type have no such dimension");
+                    "images of type %#x have no such dimension: param_name", wanted.desc.image_type);
         cl_uint most = (cl_uint)most_of(&wanted, param_name);
         return cld_info(&most, sizeof most, param_value_size, param_value, param_value_size_ret);
     }
@@ -238,11 +240,11 @@ clGetImageRequirementsInfoEXT(cl_context handle, const cl_mem_properties *proper
         break;
     case CL_IMAGE_REQUIREMENTS_SIZE_EXT:
         CLD_REQUIRE(image_format && image_desc, CL_INVALID_VALUE,
-                    "the size depends on format and dimensions");
+                    "image_format or image_desc is NULL, on which the size depends");
         CLD_TRY(cld_image_size_in_buffer(image_format, image_desc, &number));
         break;
     default:
-        CLD_REQUIRE(false, CL_INVALID_VALUE, "param_name is not a query of requirements");
+        return cld_lack(__func__, CL_INVALID_VALUE, "param_name is not a query of requirements");
     }
     return cld_info(&number, sizeof number, param_value_size, param_value, param_value_size_ret);
 }

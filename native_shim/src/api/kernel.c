@@ -5,10 +5,10 @@
 #include <string.h>
 
 #include "api/program.h"
-#include "base/log.h"
 #include "kernel/executable.h"
 #include "kernel/kernel.h"
 #include "memory/mem.h"
+#include "object/call.h"
 #include "object/info.h"
 #include "object/lock.h"
 #include "python/requests.h"
@@ -137,7 +137,7 @@ CL_API_ENTRY cl_kernel CL_API_CALL clCreateKernel(cl_program handle, const char 
     cld_lock(program);
     status = make_kernel(program, kernel_name, &kernel);
     cld_unlock(program);
-    CLD_REQUIRE_OR_NULL(!status, status, kernel_name);
+    CLD_REQUIRE_OR_NULL(!status, status, "the program has no kernel of that name: kernel_name");
     if (errcode_ret)
         *errcode_ret = CL_SUCCESS;
     return (cl_kernel)kernel;
@@ -182,7 +182,7 @@ CL_API_ENTRY cl_int CL_API_CALL clCreateKernelsInProgram(cl_program handle, cl_u
         }
     cld_unlock(program);
     /* "CL_INVALID_VALUE if kernels is not NULL and num_kernels is less than the number of kernels". */
-    CLD_REQUIRE(room, CL_INVALID_VALUE, "num_kernels is too small");
+    CLD_REQUIRE(room, CL_INVALID_VALUE, "num_kernels is %u, the program has %u kernels", num_kernels, count);
     if (status) {
         while (made-- > 0)
             cld_object_release(kernels[made], CLD_KERNEL, CL_INVALID_KERNEL);
@@ -378,7 +378,7 @@ CL_API_ENTRY cl_int CL_API_CALL clGetKernelSubGroupInfo(cl_kernel handle, cl_dev
         size = info->reqd_sub_group_size;
         break;
     default:
-        CLD_REQUIRE(false, CL_INVALID_VALUE, "no such query");
+        return cld_lack(__func__, CL_INVALID_VALUE, "param_name is no query that this driver knows");
     }
     return cld_info(&size, sizeof size, param_value_size, param_value, param_value_size_ret);
 }

@@ -9,12 +9,12 @@
 #include <string.h>
 
 #include "api/memory.h"
-#include "base/log.h"
 #include "enqueue/enqueue.h"
 #include "memory/allocator.h"
 #include "memory/mem.h"
 #include "memory/mem_properties.h"
 #include "memory/svm.h"
+#include "object/call.h"
 #include "object/info.h"
 #include "runtime/callback.h"
 
@@ -102,18 +102,20 @@ static cl_mem create_buffer(cl_context handle, const cl_mem_properties *properti
     /* "CL_INVALID_VALUE if properties includes a supported external memory handle and flags includes
      * CL_MEM_USE_HOST_PTR, CL_MEM_ALLOC_HOST_PTR, or CL_MEM_COPY_HOST_PTR." */
     CLD_REQUIRE_OR_NULL(!read.is_external || !(flags & CLD_HOST_POINTER), CL_INVALID_VALUE,
-                        "the memory is that of the handle");
+                        "flags ask for memory of the host, and properties for that of a handle");
     CLD_REQUIRE_OR_NULL(cld_memory_has_contents(flags, read.is_external, NULL), CL_INVALID_VALUE,
-                        "a buffer that never changes has no contents");
+                        "flags make a buffer that never changes, and nothing gives its contents");
     /* "CL_INVALID_BUFFER_SIZE if size is 0, or if size is greater than CL_DEVICE_MAX_MEM_ALLOC_SIZE for all
      * devices in context". All devices of this driver share one memory. */
     CLD_REQUIRE_OR_NULL(size && size <= context->devices[0]->max_alloc_size, CL_INVALID_BUFFER_SIZE,
-                        "size is 0 or more than CL_DEVICE_MAX_MEM_ALLOC_SIZE");
+                        "size is %zu, 1 to %zu (CL_DEVICE_MAX_MEM_ALLOC_SIZE)", size,
+                        (size_t)context->devices[0]->max_alloc_size);
     /* "CL_INVALID_HOST_PTR if host_ptr is NULL and CL_MEM_USE_HOST_PTR or CL_MEM_COPY_HOST_PTR are set in
      * flags or if host_ptr is not NULL but CL_MEM_COPY_HOST_PTR or CL_MEM_USE_HOST_PTR are not set". */
     bool wants_pointer = flags & (CL_MEM_USE_HOST_PTR | CL_MEM_COPY_HOST_PTR);
-    CLD_REQUIRE_OR_NULL(wants_pointer == (host_ptr != NULL), CL_INVALID_HOST_PTR,
-                        "host_ptr and flags contradict each other");
+    CLD_REQUIRE_OR_NULL(
+        wants_pointer == (host_ptr != NULL), CL_INVALID_HOST_PTR,
+        "host_ptr and CL_MEM_USE_HOST_PTR or CL_MEM_COPY_HOST_PTR in flags contradict each other");
     bool is_svm = false;
     if (flags & CL_MEM_USE_HOST_PTR) {
         size_t room = cld_svm_room(context, host_ptr);
@@ -121,7 +123,7 @@ static cl_mem create_buffer(cl_context handle, const cl_mem_properties *properti
         /* "or if CL_MEM_USE_HOST_PTR is set in flags and host_ptr is a pointer returned by clSVMAlloc and
          * size is greater than the size passed to clSVMAlloc." */
         CLD_REQUIRE_OR_NULL(!is_svm || size <= room, CL_INVALID_BUFFER_SIZE,
-                            "size is more than the SVM allocation has");
+                            "size is %zu, the SVM allocation has %zu bytes behind host_ptr", size, room);
     }
     struct cld_mem *mem = cld_memory_new(context, flags, size);
     CLD_REQUIRE_OR_NULL(mem, CL_OUT_OF_HOST_MEMORY, "no memory for the handle");
@@ -197,20 +199,25 @@ CL_API_ENTRY cl_mem CL_API_CALL clCreateSubBuffer(cl_mem handle, cl_mem_flags fl
     CLD_REQUIRE_OR_NULL(cld_memory_flags_are_valid(flags) && !(flags & CLD_HOST_POINTER), CL_INVALID_VALUE,
                         "flags are not valid");
     CLD_REQUIRE_OR_NULL(cld_memory_allowed_by_parent(flags, parent->flags), CL_INVALID_VALUE,
-                        "flags allow more than the buffer does");
+                        "flags allow more than the buffer's %#lx do", (unsigned long)parent->flags);
     CLD_REQUIRE_OR_NULL(buffer_create_type == CL_BUFFER_CREATE_TYPE_REGION, CL_INVALID_VALUE,
-                        "buffer_create_type is not valid");
+                        "buffer_create_type is %#x, not CL_BUFFER_CREATE_TYPE_REGION", buffer_create_type);
     CLD_REQUIRE_OR_NULL(buffer_create_info, CL_INVALID_VALUE, "buffer_create_info is NULL");
     const cl_buffer_region *region = buffer_create_info;
     /* "CL_INVALID_BUFFER_SIZE if the size field [...] is 0." */
-    CLD_REQUIRE_OR_NULL(region->size, CL_INVALID_BUFFER_SIZE, "the region is empty");
+    CLD_REQUIRE_OR_NULL(region->size, CL_INVALID_BUFFER_SIZE,
+                        "the size in buffer_create_info is 0, at least 1");
     /* "CL_INVALID_VALUE if the region [...] is out of bounds in buffer." */
     CLD_REQUIRE_OR_NULL(region->origin <= parent->size && region->size <= parent->size - region->origin,
-                        CL_INVALID_VALUE, "the region is out of bounds");
+                        CL_INVALID_VALUE,
+                        "buffer_create_info has %zu bytes from byte %zu on, the buffer has %zu", region->size,
+                        region->origin, parent->size);
     /* "CL_MISALIGNED_SUB_BUFFER_OFFSET if there are no devices in context [...] for which the origin field
      * [...] is aligned to the CL_DEVICE_MEM_BASE_ADDR_ALIGN value." The devices share one value. */
     CLD_REQUIRE_OR_NULL(region->origin % parent->context->devices[0]->base_align == 0,
-                        CL_MISALIGNED_SUB_BUFFER_OFFSET, "origin is not aligned");
+                        CL_MISALIGNED_SUB_BUFFER_OFFSET,
+                        "the origin in buffer_create_info is %zu, no multiple of %u", region->origin,
+                        (unsigned)parent->context->devices[0]->base_align);
     struct cld_mem *mem =
         cld_memory_new(parent->context, cld_memory_inherited_flags(flags, parent->flags), region->size);
     CLD_REQUIRE_OR_NULL(mem, CL_OUT_OF_HOST_MEMORY, "no memory for the handle");
@@ -291,7 +298,7 @@ CL_API_ENTRY cl_int CL_API_CALL clGetMemObjectInfo(cl_mem handle, cl_mem_info pa
     case CL_MEM_DEVICE_ADDRESS_EXT:
         return device_addresses(mem, param_value_size, param_value, param_value_size_ret);
     default:
-        CLD_REQUIRE(false, CL_INVALID_VALUE, "param_name is not a memory object query");
+        return cld_lack(__func__, CL_INVALID_VALUE, "param_name is not a memory object query");
     }
 #undef ANSWER
     return cld_info(answer, size, param_value_size, param_value, param_value_size_ret);

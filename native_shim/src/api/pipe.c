@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "api/memory.h"
-#include "base/log.h"
 #include "memory/pipe.h"
+#include "object/call.h"
 #include "object/info.h"
 #include "runtime/callback.h"
 
@@ -30,13 +30,16 @@ CL_API_ENTRY cl_mem CL_API_CALL clCreatePipe(cl_context handle, cl_mem_flags fla
     CLD_REQUIRE_LIVE_OR_NULL(context);
     /* "Only CL_MEM_READ_WRITE and CL_MEM_HOST_NO_ACCESS can be specified when creating a pipe object." */
     CLD_REQUIRE_OR_NULL(!(flags & ~(cl_mem_flags)(CL_MEM_READ_WRITE | CL_MEM_HOST_NO_ACCESS)),
-                        CL_INVALID_VALUE, "flags are not those of a pipe");
+                        CL_INVALID_VALUE,
+                        "flags are not those of a pipe (CL_MEM_READ_WRITE, CL_MEM_HOST_NO_ACCESS)");
     /* "Currently, in all OpenCL versions, properties must be NULL." */
     CLD_REQUIRE_OR_NULL(!properties, CL_INVALID_VALUE, "properties is not NULL");
     /* "CL_INVALID_PIPE_SIZE if pipe_packet_size is 0 or the pipe_packet_size exceeds
      * CL_DEVICE_PIPE_MAX_PACKET_SIZE value [...] for all devices in context or if pipe_max_packets is 0." */
     CLD_REQUIRE_OR_NULL(pipe_packet_size && pipe_packet_size <= CLD_PIPE_PACKET_MOST && pipe_max_packets,
-                        CL_INVALID_PIPE_SIZE, "a size is 0 or more than CL_DEVICE_PIPE_MAX_PACKET_SIZE");
+                        CL_INVALID_PIPE_SIZE,
+                        "pipe_packet_size is %u and pipe_max_packets is %u, at least 1 and at most %u bytes",
+                        pipe_packet_size, pipe_max_packets, CLD_PIPE_PACKET_MOST);
     struct cld_mem *mem = cld_memory_new(context, flags, 0);
     CLD_REQUIRE_OR_NULL(mem, CL_OUT_OF_HOST_MEMORY, "no memory for the handle");
     mem->type = CL_MEM_OBJECT_PIPE;
@@ -73,7 +76,7 @@ CL_API_ENTRY cl_int CL_API_CALL clGetPipeInfo(cl_mem handle, cl_pipe_info param_
         size = 0;
         break;
     default:
-        CLD_REQUIRE(false, CL_INVALID_VALUE, "param_name is not a pipe query");
+        return cld_lack(__func__, CL_INVALID_VALUE, "param_name is not a pipe query");
     }
     return cld_info(&number, size, param_value_size, param_value, param_value_size_ret);
 }

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/log.h"
 #include "base/settings.h"
 #include "memory/svm_types.h"
+#include "object/call.h"
 #include "object/info.h"
 #include "platform_table.h"
 
@@ -200,7 +200,8 @@ clGetPlatformInfo(cl_platform_id platform, cl_platform_info param_name, size_t p
     case CL_PLATFORM_EXTENSIONS_WITH_VERSION:
         return cld_info(extensions, sizeof extensions, param_value_size, param_value, param_value_size_ret);
     }
-    CLD_REQUIRE(string, CL_INVALID_VALUE, "no such query of a platform");
+    if (!string)
+        return cld_lack(__func__, CL_INVALID_VALUE, "param_name is no query of platforms");
     return cld_info_string(string, param_value_size, param_value, param_value_size_ret);
 }
 
@@ -211,8 +212,8 @@ CL_API_ENTRY cl_int CL_API_CALL clGetDeviceIDs(cl_platform_id platform, cl_devic
                                  CL_DEVICE_TYPE_ACCELERATOR | CL_DEVICE_TYPE_CUSTOM;
     CLD_REQUIRE(cld_platform_check(platform), CL_INVALID_PLATFORM, "not this driver's platform");
     CLD_REQUIRE(device_type == CL_DEVICE_TYPE_ALL || (device_type && !(device_type & ~known)),
-                CL_INVALID_DEVICE_TYPE, "no such type of device");
-    CLD_REQUIRE(devices || num_devices, CL_INVALID_VALUE, "nothing is asked for");
+                CL_INVALID_DEVICE_TYPE, "device_type is %#lx, no type of device", (unsigned long)device_type);
+    CLD_REQUIRE(devices || num_devices, CL_INVALID_VALUE, "devices and num_devices are NULL");
     CLD_REQUIRE(!devices || num_entries, CL_INVALID_VALUE, "num_entries is 0 and devices is not NULL");
     if (num_devices)
         *num_devices = 0;

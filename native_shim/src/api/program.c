@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "api/program.h"
-#include "base/log.h"
 #include "kernel/executable.h"
+#include "object/call.h"
 #include "object/info.h"
 #include "python/door.h"
 #include "python/requests.h"
@@ -75,9 +75,9 @@ CL_API_ENTRY cl_program CL_API_CALL clCreateProgramWithSource(cl_context handle,
     CLD_REQUIRE_OR_NULL(context, CL_INVALID_CONTEXT, "not a context");
     CLD_REQUIRE_LIVE_OR_NULL(context);
     /* "CL_INVALID_VALUE if count is zero or if strings or any entry in strings is NULL." */
-    CLD_REQUIRE_OR_NULL(count && strings, CL_INVALID_VALUE, "no strings");
+    CLD_REQUIRE_OR_NULL(count && strings, CL_INVALID_VALUE, "count is 0 or strings NULL");
     for (cl_uint i = 0; i < count; i++)
-        CLD_REQUIRE_OR_NULL(strings[i], CL_INVALID_VALUE, "an entry of strings is NULL");
+        CLD_REQUIRE_OR_NULL(strings[i], CL_INVALID_VALUE, "strings[%u] is NULL", i);
     struct cld_msg request;
     cld_msg_init(&request);
     cld_put_int(&request, (int64_t)context->obj.key);
@@ -94,7 +94,7 @@ CL_API_ENTRY cl_program CL_API_CALL clCreateProgramWithIL(cl_context handle, con
     CLD_REQUIRE_OR_NULL(context, CL_INVALID_CONTEXT, "not a context");
     CLD_REQUIRE_LIVE_OR_NULL(context);
     /* "CL_INVALID_VALUE if il is NULL or if length is zero." */
-    CLD_REQUIRE_OR_NULL(il && length, CL_INVALID_VALUE, "no IL");
+    CLD_REQUIRE_OR_NULL(il && length, CL_INVALID_VALUE, "il is NULL or length 0");
     struct cld_msg request;
     cld_msg_init(&request);
     cld_put_int(&request, (int64_t)context->obj.key);
@@ -106,7 +106,7 @@ CL_API_ENTRY cl_program CL_API_CALL clCreateProgramWithIL(cl_context handle, con
 static cl_int check_device_list(const struct cld_context *context, cl_uint num_devices,
                                 const cl_device_id *device_list, struct cld_device *const **devices,
                                 uint32_t *count) {
-    CLD_REQUIRE(device_list && num_devices, CL_INVALID_VALUE, "no devices");
+    CLD_REQUIRE(device_list && num_devices, CL_INVALID_VALUE, "num_devices is 0 or device_list NULL");
     return cld_check_devices(context, num_devices, device_list, devices, count);
 }
 
@@ -122,7 +122,7 @@ CL_API_ENTRY cl_program CL_API_CALL clCreateProgramWithBinary(cl_context handle,
     uint32_t count;
     cl_int status = check_device_list(context, num_devices, device_list, &devices, &count);
     CLD_REQUIRE_OR_NULL(!status, status, "device_list is not valid");
-    CLD_REQUIRE_OR_NULL(lengths && binaries, CL_INVALID_VALUE, "no binaries");
+    CLD_REQUIRE_OR_NULL(lengths && binaries, CL_INVALID_VALUE, "lengths or binaries is NULL");
     /* "CL_INVALID_VALUE [...] if any entry in lengths[i] is zero or binaries[i] is NULL", for which
      * binary_status[i] is CL_INVALID_VALUE, too. */
     bool given = true;
@@ -132,7 +132,7 @@ CL_API_ENTRY cl_program CL_API_CALL clCreateProgramWithBinary(cl_context handle,
         if (binary_status)
             binary_status[i] = here ? CL_SUCCESS : CL_INVALID_VALUE;
     }
-    CLD_REQUIRE_OR_NULL(given, CL_INVALID_VALUE, "a binary is empty or NULL");
+    CLD_REQUIRE_OR_NULL(given, CL_INVALID_VALUE, "a binary is empty or NULL: lengths, binaries");
 
     struct cld_msg request, reply;
     cld_msg_init(&request);
@@ -151,6 +151,10 @@ CL_API_ENTRY cl_program CL_API_CALL clCreateProgramWithBinary(cl_context handle,
             if (binary_status)
                 binary_status[i] = one;
         }
+        size_t size;
+        const void *why = cld_get_bytes(&reply, &size);
+        if (!key && !reply.failed)
+            cld_refuse(__func__, CL_INVALID_BINARY, "%.*s", (int)size, (const char *)why);
         program = key ? cld_program_new(context, devices, count) : NULL;
         if (program)
             program->obj.key = key;
@@ -204,7 +208,7 @@ CL_API_ENTRY cl_int CL_API_CALL clSetProgramSpecializationConstant(cl_program ha
     /* "CL_INVALID_VALUE if spec_size does not match the size of the specialization constant in the module, or
      * if spec_value is NULL." */
     CLD_REQUIRE(spec_value, CL_INVALID_VALUE, "spec_value is NULL");
-    CLD_REQUIRE(spec_size <= 16, CL_INVALID_VALUE, "no specialization constant is that large");
+    CLD_REQUIRE(spec_size <= 16, CL_INVALID_VALUE, "spec_size is %zu, at most 16", spec_size);
     struct cld_msg request, reply;
     cld_msg_init(&request);
     cld_put_int(&request, (int64_t)program->obj.key);
@@ -240,7 +244,8 @@ CL_API_ENTRY cl_int CL_API_CALL clUnloadCompiler(void) {
 static cl_int copy_binaries(struct cld_program *program, size_t param_value_size, void *param_value,
                             size_t *param_value_size_ret) {
     size_t size = program->device_count * sizeof(unsigned char *);
-    CLD_REQUIRE(!param_value || param_value_size >= size, CL_INVALID_VALUE, "param_value_size is too small");
+    CLD_REQUIRE(!param_value || param_value_size >= size, CL_INVALID_VALUE,
+                "param_value_size is %zu, the answer has %zu bytes: param_name", param_value_size, size);
     if (param_value_size_ret)
         *param_value_size_ret = size;
     if (!param_value)

@@ -2,9 +2,9 @@
  * clGetDeviceFunctionPointerINTEL. No text of them is public; the errors are those of Intel's drivers. */
 #include "kernel/program_symbols.h"
 #include "api/common.h"
-#include "base/log.h"
 #include "kernel/device_executable.h"
 #include "kernel/executable.h"
+#include "object/call.h"
 
 /* What both begin with: the program's executable for the device, held. */
 static cl_int begin(cl_device_id device_handle, cl_program handle, const char *name, const void *answer,

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "api/common.h"
-#include "base/log.h"
 #include "base/settings.h"
+#include "object/call.h"
 #include "object/info.h"
 #include "object/lock.h"
 #include "runtime/command.h"
@@ -138,8 +138,11 @@ clCreateCommandQueueWithProperties(cl_context context_handle, cl_device_id devic
         cl_queue_properties name = properties[i], value = properties[i + 1];
         bool hints_at = name == CL_QUEUE_PRIORITY_KHR || name == CL_QUEUE_THROTTLE_KHR;
         CLD_REQUIRE_OR_NULL(name == CL_QUEUE_PROPERTIES || name == CL_QUEUE_SIZE || hints_at,
-                            CL_INVALID_VALUE, "not a queue property");
-        CLD_REQUIRE_OR_NULL(!hints_at || is_hint(value), CL_INVALID_VALUE, "not a priority or throttle");
+                            CL_INVALID_VALUE, "properties has %#lx, which is none of queues",
+                            (unsigned long)name);
+        CLD_REQUIRE_OR_NULL(!hints_at || is_hint(value), CL_INVALID_VALUE,
+                            "properties has %#lx for a hint, not one priority or throttle",
+                            (unsigned long)value);
         if (name == CL_QUEUE_PROPERTIES)
             bits = value;
         else if (hints_at)
@@ -151,10 +154,11 @@ clCreateCommandQueueWithProperties(cl_context context_handle, cl_device_id devic
     }
     CLD_REQUIRE_OR_NULL(
         !(bits & ~(cl_command_queue_properties)(SUPPORTED | CL_QUEUE_ON_DEVICE | CL_QUEUE_ON_DEVICE_DEFAULT)),
-        CL_INVALID_VALUE, "an unknown bit of CL_QUEUE_PROPERTIES");
+        CL_INVALID_VALUE, "CL_QUEUE_PROPERTIES is %#lx, with an unknown bit", (unsigned long)bits);
     /* "If CL_QUEUE_ON_DEVICE is set, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE must also be set." */
-    CLD_REQUIRE_OR_NULL(!(bits & CL_QUEUE_ON_DEVICE) || (bits & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE),
-                        CL_INVALID_VALUE, "a device queue is out-of-order");
+    CLD_REQUIRE_OR_NULL(
+        !(bits & CL_QUEUE_ON_DEVICE) || (bits & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE), CL_INVALID_VALUE,
+        "CL_QUEUE_PROPERTIES is %#lx: a queue on the device is out-of-order", (unsigned long)bits);
     CLD_REQUIRE_OR_NULL(!(bits & CL_QUEUE_ON_DEVICE_DEFAULT) || (bits & CL_QUEUE_ON_DEVICE), CL_INVALID_VALUE,
                         "CL_QUEUE_ON_DEVICE_DEFAULT is for device queues");
     CLD_REQUIRE_OR_NULL(!has_size || (bits & CL_QUEUE_ON_DEVICE), CL_INVALID_VALUE,
@@ -165,7 +169,8 @@ clCreateCommandQueueWithProperties(cl_context context_handle, cl_device_id devic
     CLD_REQUIRE_OR_NULL(!(bits & CL_QUEUE_ON_DEVICE) || !(hints.priority | hints.throttle),
                         CL_INVALID_QUEUE_PROPERTIES, "hints are for queues of the host");
     /* "CL_QUEUE_SIZE [...] must be a value <= CL_DEVICE_QUEUE_ON_DEVICE_MAX_SIZE." */
-    CLD_REQUIRE_OR_NULL(size <= MAX_SIZE, CL_INVALID_QUEUE_PROPERTIES, "a larger queue than there may be");
+    CLD_REQUIRE_OR_NULL(size <= MAX_SIZE, CL_INVALID_QUEUE_PROPERTIES, "CL_QUEUE_SIZE is %lu, at most %lu",
+                        (unsigned long)size, (unsigned long)MAX_SIZE);
     if (bits & CL_QUEUE_ON_DEVICE && !size)
         size = PREFERRED_SIZE;
     /* "If a default device queue has already been created [...], clCreateCommandQueueWithProperties will
@@ -191,7 +196,7 @@ CL_API_ENTRY cl_command_queue CL_API_CALL clCreateCommandQueue(cl_context contex
     CLD_REQUIRE_OR_NULL(device && cld_context_has_device(context, device), CL_INVALID_DEVICE,
                         "not a device of the context");
     CLD_REQUIRE_OR_NULL(!(properties & ~(cl_command_queue_properties)SUPPORTED), CL_INVALID_VALUE,
-                        "an unknown bit of properties");
+                        "properties has an unknown bit");
     return make_queue(context, device, properties, 0, (struct hints){0}, NULL, errcode_ret);
 }
 
@@ -219,7 +224,7 @@ CL_API_ENTRY cl_int CL_API_CALL clSetDefaultDeviceCommandQueue(cl_context contex
     struct cld_queue *queue = cld_queue_check(queue_handle);
     CLD_REQUIRE(queue && queue->properties & CL_QUEUE_ON_DEVICE && queue->context == context &&
                     queue->device == device,
-                CL_INVALID_COMMAND_QUEUE, "not a queue on the device");
+                CL_INVALID_COMMAND_QUEUE, "not a queue on the device of the call");
     atomic_store(default_place(context, device), queue);
     return CL_SUCCESS;
 }
@@ -270,7 +275,7 @@ CL_API_ENTRY cl_int CL_API_CALL clGetCommandQueueInfo(cl_command_queue handle,
         size = sizeof count;
         break;
     default:
-        CLD_REQUIRE(false, CL_INVALID_VALUE, "param_name is not a queue query");
+        return cld_lack(__func__, CL_INVALID_VALUE, "param_name is not a queue query");
     }
     return cld_info(answer, size, param_value_size, param_value, param_value_size_ret);
 }

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "abi/image_abi.h"
-#include "base/log.h"
 #include "memory/mem.h"
+#include "object/call.h"
 #include "object/info.h"
 
 /* What the properties of a sampler say; each but the first three is of cl_khr_mipmap_image. */
@@ -128,7 +128,7 @@ CL_API_ENTRY cl_sampler CL_API_CALL clCreateSamplerWithProperties(cl_context han
      * value specified for a supported property name is not valid, or if the same property name is specified
      * more than once." */
     CLD_REQUIRE_OR_NULL(read_properties(properties, &values), CL_INVALID_VALUE,
-                        "sampler_properties are not valid");
+                        "properties are not valid ones of a sampler");
     return create_sampler(context, &values, properties, errcode_ret);
 }
 
@@ -144,7 +144,9 @@ CL_API_ENTRY cl_sampler CL_API_CALL clCreateSampler(cl_context handle, cl_bool n
     CLD_REQUIRE_LIVE_OR_NULL(context);
     /* "CL_INVALID_VALUE if addressing_mode, filter_mode, normalized_coords or a combination of these
      * arguments are not valid." */
-    CLD_REQUIRE_OR_NULL(are_valid(&values), CL_INVALID_VALUE, "not values of a sampler");
+    CLD_REQUIRE_OR_NULL(
+        are_valid(&values), CL_INVALID_VALUE,
+        "normalized_coords, addressing_mode or filter_mode is not valid, or they do not go together");
     return create_sampler(context, &values, NULL, errcode_ret);
 }
 
@@ -188,7 +190,7 @@ CL_API_ENTRY cl_int CL_API_CALL clGetSamplerInfo(cl_sampler handle, cl_sampler_i
         size = sampler->property_count * sizeof *sampler->properties;
         break;
     default:
-        CLD_REQUIRE(false, CL_INVALID_VALUE, "param_name is not a sampler query");
+        return cld_lack(__func__, CL_INVALID_VALUE, "param_name is not a sampler query");
     }
 #undef ANSWER
     return cld_info(answer, size, param_value_size, param_value, param_value_size_ret);

@@ -2,8 +2,8 @@
  * the same memory, which host and devices may use at any time: all that the kinds differ by is what queries
  * answer. Hints (placement, write combining) are remembered and have no effect. */
 #include "api/common.h"
-#include "base/log.h"
 #include "memory/allocations.h"
+#include "object/call.h"
 #include "object/info.h"
 #include "runtime/command.h"
 
@@ -18,16 +18,19 @@ static cl_int read_properties(const cl_mem_properties_intel *properties, enum cl
     *flags = 0;
     for (; properties && properties[0]; properties += 2) {
         CLD_REQUIRE(properties[0] == CL_MEM_ALLOC_FLAGS_INTEL, CL_INVALID_PROPERTY,
-                    "not a property of unified shared memory");
+                    "properties has %#lx, which is none of unified shared memory",
+                    (unsigned long)properties[0]);
         CLD_REQUIRE(!is_given, CL_INVALID_PROPERTY, "CL_MEM_ALLOC_FLAGS_INTEL is there twice");
         is_given = true;
         *flags = properties[1];
         CLD_REQUIRE(!(*flags & ~(cl_mem_alloc_flags_intel)ALL_FLAGS), CL_INVALID_PROPERTY,
-                    "an unknown bit of CL_MEM_ALLOC_FLAGS_INTEL");
+                    "CL_MEM_ALLOC_FLAGS_INTEL is %#lx, with an unknown bit", (unsigned long)*flags);
         CLD_REQUIRE(kind == CLD_ALLOCATED_SHARED || !(*flags & PLACEMENTS), CL_INVALID_PROPERTY,
-                    "an initial placement is for shared allocations");
+                    "CL_MEM_ALLOC_FLAGS_INTEL is %#lx: an initial placement is for shared allocations",
+                    (unsigned long)*flags);
         CLD_REQUIRE((*flags & PLACEMENTS) != PLACEMENTS, CL_INVALID_PROPERTY,
-                    "initial placements exclude each other");
+                    "CL_MEM_ALLOC_FLAGS_INTEL is %#lx: initial placements exclude each other",
+                    (unsigned long)*flags);
     }
     return CL_SUCCESS;
 }
@@ -35,9 +38,11 @@ static cl_int read_properties(const cl_mem_properties_intel *properties, enum cl
 /* The devices agree on all of their limits that count here. */
 static cl_int check_size(const struct cld_context *context, size_t size, cl_uint alignment) {
     CLD_REQUIRE(!(alignment & (alignment - 1)) && alignment <= CLD_ALLOCATION_ALIGN, CL_INVALID_VALUE,
-                "alignment is not a power of two up to 128");
+                "alignment is %u, no power of two up to %u", (unsigned)alignment,
+                (unsigned)CLD_ALLOCATION_ALIGN);
     CLD_REQUIRE(size && size <= context->devices[0]->max_alloc_size, CL_INVALID_BUFFER_SIZE,
-                "size is 0 or more than CL_DEVICE_MAX_MEM_ALLOC_SIZE");
+                "size is %zu, 1 to %zu (CL_DEVICE_MAX_MEM_ALLOC_SIZE)", size,
+                (size_t)context->devices[0]->max_alloc_size);
     return CL_SUCCESS;
 }
 
@@ -95,12 +100,12 @@ static cl_int free_allocation(cl_context handle, const void *pointer, bool waits
         return CL_SUCCESS;
     struct cld_allocation found;
     bool is_known = cld_allocation_find(context, pointer, &found) && found.start == pointer && !found.is_svm;
-    CLD_REQUIRE(is_known, CL_INVALID_VALUE, "not an allocation of unified shared memory");
+    CLD_REQUIRE(is_known, CL_INVALID_VALUE, "ptr is %p, not an allocation of unified shared memory", pointer);
     /* Any command may use it: by an argument, or by an address that it finds in memory. */
     if (waits)
         CLD_TRY(cld_context_finish(context));
     CLD_REQUIRE(cld_allocation_free(context, pointer, false), CL_INVALID_VALUE,
-                "another thread freed the allocation");
+                "ptr is %p, which another thread has freed", pointer);
     return CL_SUCCESS;
 }
 
@@ -157,7 +162,7 @@ CL_API_ENTRY cl_int CL_API_CALL clGetMemAllocInfoINTEL(cl_context handle, const 
         size = sizeof found.flags;
         break;
     default:
-        CLD_REQUIRE(false, CL_INVALID_VALUE, "param_name is not a query of unified shared memory");
+        return cld_lack(__func__, CL_INVALID_VALUE, "param_name is not a query of unified shared memory");
     }
     return cld_info(answer, size, param_value_size, param_value, param_value_size_ret);
 }

@@ -2,9 +2,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/log.h"
 #include "command_buffer/create.h"
 #include "graph/graph_run.h"
+#include "object/call.h"
 #include "object/lock.h"
 
 static void free_vertices(struct cld_command_buffer *buffer) {
@@ -76,12 +76,14 @@ struct cld_command_buffer *cld_command_buffer_new(cl_uint queue_count, const cl_
  * whose threads need nobody else to wait for one another: CL_INCOMPATIBLE_COMMAND_QUEUE_KHR is never due. */
 cl_int cld_check_queues(cl_uint num_queues, const cl_command_queue *queues,
                         const struct cld_context *context) {
-    CLD_REQUIRE(num_queues && queues, CL_INVALID_VALUE, "no queues");
+    CLD_REQUIRE(num_queues && queues, CL_INVALID_VALUE, "num_queues is 0 or queues NULL");
     for (cl_uint i = 0; i < num_queues; i++) {
         const struct cld_queue *queue = cld_queue_check(queues[i]);
-        CLD_REQUIRE(queue, CL_INVALID_COMMAND_QUEUE, "not a command-queue");
+        CLD_REQUIRE(queue, CL_INVALID_COMMAND_QUEUE, "queues[%u] is %s, not a command-queue", i,
+                    cld_describe(queues[i]).text);
         context = context ? context : queue->context;
-        CLD_REQUIRE(queue->context == context, CL_INVALID_CONTEXT, "the queues are of different contexts");
+        CLD_REQUIRE(queue->context == context, CL_INVALID_CONTEXT,
+                    "queues[%u] is of another context than the others or the command-buffer", i);
         CLD_REQUIRE_LIVE(context);
     }
     return CL_SUCCESS;
@@ -106,11 +108,13 @@ static cl_int check_properties(const cl_command_buffer_properties_khr *propertie
     for (size_t i = 0; properties && properties[i]; i += 2) {
         bool is_flags = properties[i] == CLD_COMMAND_BUFFER_FLAGS;
         CLD_REQUIRE(is_flags || properties[i] == CLD_COMMAND_BUFFER_MUTABLE_DISPATCH_ASSERTS,
-                    CL_INVALID_VALUE, "not a property of command-buffers");
+                    CL_INVALID_VALUE, "properties has %#lx, which is none of command-buffers",
+                    (unsigned long)properties[i]);
         bool *has = is_flags ? &wanted->has_flags : &wanted->has_asserts;
         CLD_REQUIRE(!*has, CL_INVALID_VALUE, "a property is named twice");
         CLD_REQUIRE(!(properties[i + 1] & ~(is_flags ? flags : asserts)), CL_INVALID_VALUE,
-                    "an unknown bit of a property");
+                    "properties has an unknown bit in the value of %#lx: %#lx", (unsigned long)properties[i],
+                    (unsigned long)properties[i + 1]);
         *has = true;
         *(is_flags ? &wanted->flags : &wanted->asserts) = properties[i + 1];
         wanted->count = i + 2;

@@ -1,6 +1,6 @@
 /* Queries of command-buffers and of their commands. */
-#include "base/log.h"
 #include "graph/command_buffer.h"
+#include "object/call.h"
 #include "object/info.h"
 
 CL_API_ENTRY cl_int CL_API_CALL clGetCommandBufferInfoKHR(cl_command_buffer_khr command_buffer,
@@ -35,7 +35,7 @@ CL_API_ENTRY cl_int CL_API_CALL clGetCommandBufferInfoKHR(cl_command_buffer_khr 
         size = sizeof(cl_context);
         break;
     default:
-        CLD_REQUIRE(false, CL_INVALID_VALUE, "param_name is not a query of command-buffers");
+        return cld_lack(__func__, CL_INVALID_VALUE, "param_name is not a query of command-buffers");
     }
     return cld_info(answer, size, param_value_size, param_value, param_value_size_ret);
 }
@@ -82,7 +82,7 @@ static cl_int answer(const struct cld_mutable_command *command, const struct cld
         bytes = launch->local;
         break;
     default:
-        CLD_REQUIRE(false, CL_INVALID_VALUE, "param_name is not a query of commands");
+        return cld_lack(__func__, CL_INVALID_VALUE, "param_name is not a query of commands");
     }
     return cld_info(bytes, size, param_value_size, param_value, param_value_size_ret);
 }

@@ -3,10 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/log.h"
 #include "command_buffer/create.h"
 #include "command_buffer/update.h"
 #include "launch/recorded_kernel.h"
+#include "object/call.h"
 #include "object/lock.h"
 
 /* A command that is not a kernel's, for another queue: what it does is in its union, and it has nothing but
@@ -135,12 +135,12 @@ static cl_int check(const struct cld_command_buffer *buffer, cl_bool automatic, 
                     const cl_mutable_command_khr *handles, const cl_mutable_command_khr *handles_ret) {
     CLD_REQUIRE(buffer, CLD_INVALID_COMMAND_BUFFER, "not a command-buffer");
     CLD_REQUIRE(automatic || !num_queues || num_queues == buffer->queue_count, CL_INVALID_VALUE,
-                "not as many queues as the command-buffer was created with");
+                "num_queues is %u, the command-buffer has %u", num_queues, buffer->queue_count);
     CLD_REQUIRE(!num_handles == !handles && !num_handles == !handles_ret, CL_INVALID_VALUE,
                 "the lists of handles and their length contradict each other");
     for (cl_uint i = 0; i < num_handles; i++)
         CLD_REQUIRE(check_handle(buffer, handles[i]), CL_INVALID_VALUE,
-                    "not a command of the command-buffer");
+                    "handles[%u] is %s, not a command of command_buffer", i, cld_describe(handles[i]).text);
     return cld_check_queues(num_queues, queues, buffer->context);
 }
 

@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/log.h"
 #include "graph/graph_run.h"
+#include "object/call.h"
 #include "runtime/enqueue_check.h"
 
 /* "CL_INVALID_DEVICE if any element of queues does not have the same device as the command-queue set on
@@ -13,14 +13,15 @@ static cl_int check_queues(const struct cld_command_buffer *buffer, cl_uint num_
     CLD_REQUIRE_LIVE(buffer->context);
     CLD_REQUIRE(!num_queues == !queues, CL_INVALID_VALUE, "queues and num_queues contradict each other");
     CLD_REQUIRE(!num_queues || num_queues == buffer->queue_count, CL_INVALID_VALUE,
-                "not as many queues as the command-buffer was created with");
+                "num_queues is %u, the command-buffer has %u", num_queues, buffer->queue_count);
     for (cl_uint i = 0; i < num_queues; i++) {
         const struct cld_queue *queue = cld_queue_check(queues[i]);
-        CLD_REQUIRE(queue, CL_INVALID_COMMAND_QUEUE, "not a command-queue");
+        CLD_REQUIRE(queue, CL_INVALID_COMMAND_QUEUE, "queues[%u] is %s, not a command-queue", i,
+                    cld_describe(queues[i]).text);
         CLD_REQUIRE(queue->context == buffer->context, CL_INVALID_CONTEXT,
-                    "a queue of another context than the command-buffer's");
+                    "queues[%u] is of another context than command_buffer", i);
         CLD_REQUIRE(queue->device == buffer->queues[i]->device, CL_INVALID_DEVICE,
-                    "a queue of another device than the one that it takes the place of");
+                    "queues[%u] is of another device than the one that it takes the place of", i);
     }
     return CL_SUCCESS;
 }

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/log.h"
 #include "launch/recorded_kernel.h"
+#include "object/call.h"
 #include "object/lock.h"
 
 struct cld_recorded *cld_recorded_again(const struct cld_recorded *recorded,
@@ -81,12 +81,13 @@ static cl_int find_launch(struct changes *changes, const struct cld_mutable_comm
 }
 
 static cl_int apply(struct changes *changes, cl_command_buffer_update_type_khr type, const void *config_) {
-    CLD_REQUIRE(type == CLD_STRUCTURE_TYPE_MUTABLE_DISPATCH_CONFIG, CL_INVALID_VALUE, "not a type of config");
+    CLD_REQUIRE(type == CLD_STRUCTURE_TYPE_MUTABLE_DISPATCH_CONFIG, CL_INVALID_VALUE,
+                "config_types has %u, not CL_STRUCTURE_TYPE_MUTABLE_DISPATCH_CONFIG_KHR (0)", type);
     CLD_REQUIRE(config_, CL_INVALID_VALUE, "a config is NULL");
     const struct cld_mutable_dispatch_config *config = config_;
     const struct cld_mutable_command *command = cld_object_check(config->command, CLD_MUTABLE_COMMAND);
     CLD_REQUIRE(command && command->buffer == changes->buffer, CLD_INVALID_MUTABLE_COMMAND,
-                "not a command of the command-buffer");
+                "a config has %s, not a command of command_buffer", cld_describe(config->command).text);
     struct cld_recorded_launch *launch;
     CLD_TRY(find_launch(changes, command, &launch));
     return cld_recorded_launch_update(launch, config);
@@ -161,7 +162,7 @@ clUpdateMutableCommandsKHR(cl_command_buffer_khr command_buffer, cl_uint num_con
     CLD_REQUIRE(buffer->flags & CLD_COMMAND_BUFFER_MUTABLE, CL_INVALID_OPERATION,
                 "the command-buffer was not created with CL_COMMAND_BUFFER_MUTABLE_KHR");
     CLD_REQUIRE(!num_configs == !config_types && !num_configs == !configs, CL_INVALID_VALUE,
-                "the configs, their types and their number contradict one another");
+                "num_configs contradicts config_types or configs");
     if (!num_configs)
         return CL_SUCCESS;
     struct changes changes = {.buffer = buffer, .list = calloc(num_configs, sizeof *changes.list)};

@@ -1,8 +1,8 @@
 /* Read, write, copy and fill of buffers (API specification, 5.2.2 to 5.2.4). */
-#include "base/log.h"
 #include "enqueue/enqueue.h"
 #include "graph/recording.h"
 #include "memory/mem.h"
+#include "object/call.h"
 #include "runtime/enqueue_check.h"
 
 /* Reads where type is CL_COMMAND_READ_BUFFER, else writes. */
@@ -53,7 +53,7 @@ static cl_int copy(cl_command_queue command_queue, cl_mem source_handle, cl_mem 
      * buffer object and they overlap." */
     CLD_REQUIRE(!cld_same_memory(source, destination) || !size ||
                     region.source + size <= region.destination || region.destination + size <= region.source,
-                CL_MEM_COPY_OVERLAP, "source and destination overlap");
+                CL_MEM_COPY_OVERLAP, "the regions overlap in one buffer");
     return cld_enqueue_copy(queue, CL_COMMAND_COPY_BUFFER, source, destination, &region, false, wait);
 }
 
@@ -86,9 +86,10 @@ static cl_int fill(cl_command_queue command_queue, cl_mem handle, const void *pa
     CLD_TRY(cld_check_changes(buffer));
     CLD_TRY(cld_check_range(buffer, offset, size));
     CLD_REQUIRE(pattern && cld_is_pattern_size(pattern_size), CL_INVALID_VALUE,
-                "pattern is NULL, or pattern_size none of 1, 2, 4 to 128");
+                "pattern is NULL, or pattern_size is %zu, none of 1, 2, 4, 8, 16, 32, 64, 128", pattern_size);
     CLD_REQUIRE(offset % pattern_size == 0 && size % pattern_size == 0, CL_INVALID_VALUE,
-                "offset or size is no multiple of pattern_size");
+                "offset is %zu and size is %zu, both to be multiples of %zu, pattern_size", offset, size,
+                pattern_size);
     return cld_enqueue_fill(queue, CL_COMMAND_FILL_BUFFER, buffer, buffer->data + offset, size, pattern,
                             pattern_size, wait);
 }

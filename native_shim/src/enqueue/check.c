@@ -1,7 +1,7 @@
 /* The checks that enqueue functions share. Above each stands the specification's sentence. */
-#include "base/log.h"
 #include "enqueue/enqueue.h"
 #include "memory/mem.h"
+#include "object/call.h"
 
 /* "CL_INVALID_MEM_OBJECT if memobj is not a valid memory object." "CL_INVALID_CONTEXT if the context
  * associated with command_queue and memobj are not the same." */
@@ -9,7 +9,8 @@ cl_int cld_check_mem(const struct cld_queue *queue, cl_mem handle, struct cld_me
     *mem = cld_object_check(handle, CLD_MEM);
     CLD_REQUIRE(*mem, CL_INVALID_MEM_OBJECT, "not a memory object");
     CLD_REQUIRE((*mem)->context == queue->context, CL_INVALID_CONTEXT,
-                "the queue and the memory object are of different contexts");
+                "the context of command_queue is not the context of the memory object %s",
+                cld_describe(*mem).text);
     return CL_SUCCESS;
 }
 
@@ -21,7 +22,8 @@ cl_int cld_check_buffer(const struct cld_queue *queue, cl_mem handle, struct cld
     CLD_REQUIRE((*buffer)->type == CL_MEM_OBJECT_BUFFER, CL_INVALID_MEM_OBJECT, "not a buffer");
     uint32_t align = queue->device->base_align;
     CLD_REQUIRE(!(*buffer)->parent || !align || (*buffer)->offset % align == 0,
-                CL_MISALIGNED_SUB_BUFFER_OFFSET, "the sub-buffer's offset is not aligned for the device");
+                CL_MISALIGNED_SUB_BUFFER_OFFSET, "the sub-buffer begins at byte %zu, no multiple of %u",
+                (size_t)(*buffer)->offset, (unsigned)align);
     return CL_SUCCESS;
 }
 
@@ -53,7 +55,8 @@ cl_int cld_check_image(const struct cld_queue *queue, cl_mem handle, struct cld_
  * CL_MEM_HOST_WRITE_ONLY or CL_MEM_HOST_NO_ACCESS." */
 cl_int cld_check_host_reads(const struct cld_mem *buffer) {
     CLD_REQUIRE(!(buffer->flags & (CL_MEM_HOST_WRITE_ONLY | CL_MEM_HOST_NO_ACCESS)), CL_INVALID_OPERATION,
-                "the host may not read the buffer");
+                "the buffer was made with flags %#lx: the host may not read it",
+                (unsigned long)buffer->flags);
     return CL_SUCCESS;
 }
 
@@ -61,20 +64,22 @@ cl_int cld_check_host_reads(const struct cld_mem *buffer) {
  * CL_MEM_HOST_READ_ONLY or CL_MEM_HOST_NO_ACCESS." */
 cl_int cld_check_host_writes(const struct cld_mem *buffer) {
     CLD_REQUIRE(!(buffer->flags & (CL_MEM_HOST_READ_ONLY | CL_MEM_HOST_NO_ACCESS)), CL_INVALID_OPERATION,
-                "the host may not write the buffer");
+                "the buffer was made with flags %#lx: the host may not write it",
+                (unsigned long)buffer->flags);
     return cld_check_changes(buffer);
 }
 
 /* "CL_INVALID_OPERATION if dst_buffer was created with CL_MEM_IMMUTABLE_EXT." */
 cl_int cld_check_changes(const struct cld_mem *mem) {
-    CLD_REQUIRE(!(mem->flags & CLD_MEM_IMMUTABLE), CL_INVALID_OPERATION, "the memory object never changes");
+    CLD_REQUIRE(!(mem->flags & CLD_MEM_IMMUTABLE), CL_INVALID_OPERATION, "the memory object %s never changes",
+                cld_describe(mem).text);
     return CL_SUCCESS;
 }
 
 /* "CL_INVALID_VALUE if the region specified by (offset, size) is out of bounds." */
 cl_int cld_check_range(const struct cld_mem *buffer, size_t offset, size_t size) {
     CLD_REQUIRE(offset <= buffer->size && size <= buffer->size - offset, CL_INVALID_VALUE,
-                "the region is out of bounds");
+                "the region has %zu bytes from byte %zu on, the buffer has %zu", size, offset, buffer->size);
     return CL_SUCCESS;
 }
 
@@ -95,15 +100,17 @@ static bool add_product(size_t *sum, size_t a, size_t b) {
 cl_int cld_check_rect(const size_t *origin, const size_t *region, size_t row_pitch, size_t slice_pitch,
                       struct cld_rect *rect) {
     /* "CL_INVALID_VALUE if row_pitch is not 0 and is less than region[0]." */
-    CLD_REQUIRE(!row_pitch || row_pitch >= region[0], CL_INVALID_VALUE, "the row pitch is less than a row");
+    CLD_REQUIRE(!row_pitch || row_pitch >= region[0], CL_INVALID_VALUE,
+                "the row pitch is %zu, at least %zu, a row of the region", row_pitch, region[0]);
     rect->row = row_pitch ? row_pitch : region[0];
     size_t slice;
     CLD_REQUIRE(!__builtin_mul_overflow(rect->row, region[1], &slice), CL_INVALID_VALUE,
-                "a slice is larger than memory");
+                "the region has %zu rows of %zu bytes: more than can be counted", region[1], rect->row);
     /* "CL_INVALID_VALUE if slice_pitch is not 0 and is less than region[1] x row_pitch or if slice_pitch is
      * not 0 and is not a multiple of row_pitch." */
     CLD_REQUIRE(!slice_pitch || (slice_pitch >= slice && slice_pitch % rect->row == 0), CL_INVALID_VALUE,
-                "the slice pitch is less than a slice or no multiple of the row pitch");
+                "the slice pitch is %zu, at least %zu and a multiple of the row pitch %zu", slice_pitch,
+                slice, rect->row);
     rect->slice = slice_pitch ? slice_pitch : slice;
     size_t end = 0;
     rect->offset = 0;
@@ -112,7 +119,8 @@ cl_int cld_check_rect(const size_t *origin, const size_t *region, size_t row_pit
                 add_product(&rect->offset, origin[0], 1) && add_product(&end, region[2] - 1, rect->slice) &&
                 add_product(&end, region[1] - 1, rect->row) && add_product(&end, region[0], 1);
     rect->span = end;
-    CLD_REQUIRE(fits && rect->offset <= SIZE_MAX - end, CL_INVALID_VALUE, "the rectangle is out of bounds");
+    CLD_REQUIRE(fits && rect->offset <= SIZE_MAX - end, CL_INVALID_VALUE,
+                "the region ends beyond all memory");
     return CL_SUCCESS;
 }
 

@@ -4,10 +4,10 @@
 #include <emmintrin.h>
 #endif
 
-#include "base/log.h"
 #include "enqueue/enqueue.h"
 #include "kernel/executable.h"
 #include "memory/mem.h"
+#include "object/call.h"
 
 enum {
     BLOCK = 128 << 10,   /* bytes of a unit of a large linear copy or fill */

@@ -1,8 +1,8 @@
 /* clEnqueueAcquireExternalMemObjectsKHR and clEnqueueReleaseExternalMemObjectsKHR. External memory is the
  * same for every process that maps it: all that such a command does is to take its place in the order. */
-#include "base/log.h"
 #include "enqueue/enqueue.h"
 #include "memory/mem_properties.h"
+#include "object/call.h"
 
 static cl_int hand_over(cl_command_queue command_queue, cl_command_type type, cl_uint count,
                         const cl_mem *list, struct cld_wait wait) {
@@ -12,11 +12,12 @@ static cl_int hand_over(cl_command_queue command_queue, cl_command_type type, cl
     for (cl_uint i = 0; i < count; i++) {
         const struct cld_mem *mem = cld_object_check(list[i], CLD_MEM);
         CLD_REQUIRE(mem && mem->is_external, CL_INVALID_MEM_OBJECT,
-                    "not made from an external memory handle");
+                    "mem_objects[%u] is %s, not made from an external memory handle", i,
+                    cld_describe(list[i]).text);
         CLD_REQUIRE(cld_mem_is_for(mem, queue->device), CL_INVALID_COMMAND_QUEUE,
                     "the memory object is not for the queue's device");
         CLD_REQUIRE(mem->context == queue->context, CL_INVALID_CONTEXT,
-                    "the queue and a memory object are of different contexts");
+                    "the context of command_queue is not the context of mem_objects");
     }
     CLD_TRY(cld_check_wait(queue, wait));
     CLD_TRY(cld_check_wait_status(wait));

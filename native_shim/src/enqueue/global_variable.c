@@ -1,9 +1,9 @@
 /* Reads and writes of program-scope variables (cl_intel_global_variable_access 0.9). */
-#include "base/log.h"
 #include "enqueue/enqueue.h"
 #include "kernel/device_executable.h"
 #include "kernel/executable.h"
 #include "kernel/program_symbols.h"
+#include "object/call.h"
 #include "runtime/enqueue_check.h"
 
 enum { CL_COMMAND_READ_GLOBAL_VARIABLE_INTEL = 0x418E, CL_COMMAND_WRITE_GLOBAL_VARIABLE_INTEL = 0x418F };
@@ -15,9 +15,10 @@ enum { CL_COMMAND_READ_GLOBAL_VARIABLE_INTEL = 0x418E, CL_COMMAND_WRITE_GLOBAL_V
 static cl_int check_variable(const struct cld_executable *executable, const char *name, size_t size,
                              size_t offset, uint8_t access, uint8_t **inside) {
     const struct cld_program_variable *variable = cld_executable_variable(executable, name);
-    CLD_REQUIRE(variable, CL_INVALID_ARG_VALUE, "the program has no variable of that name for hosts");
+    CLD_REQUIRE(variable, CL_INVALID_ARG_VALUE, "the program has no variable of that name for hosts: name");
     CLD_REQUIRE(size <= variable->size && offset <= variable->size - size, CL_INVALID_VALUE,
-                "outside of the variable");
+                "%zu bytes from byte %zu on, the variable has %zu: name", size, offset,
+                (size_t)variable->size);
     CLD_REQUIRE(variable->access & access, CL_INVALID_OPERATION,
                 "the variable is not for the host to read, or not to write");
     *inside = executable->globals + variable->offset + offset;
@@ -35,7 +36,7 @@ static cl_int transfer(cl_command_queue command_queue, cl_command_type type, cl_
     struct cld_program *program = cld_object_check(handle, CLD_PROGRAM);
     CLD_REQUIRE(program, CL_INVALID_PROGRAM, "not a program");
     CLD_REQUIRE(program->context == queue->context, CL_INVALID_CONTEXT,
-                "the queue and the program are of different contexts");
+                "the context of program is not the context of command_queue");
     CLD_REQUIRE(name && ptr, CL_INVALID_VALUE, "name or ptr is NULL");
     struct cld_executable *executable;
     CLD_TRY(cld_program_hold_executable(program, queue->device, &executable));

@@ -2,10 +2,10 @@
  * are in map.c. Every region is a rectangle of bytes, which the copies and fills of copy.c
  * take. */
 #include "memory/image.h"
-#include "base/log.h"
 #include "enqueue/enqueue.h"
 #include "graph/recording.h"
 #include "memory/mem.h"
+#include "object/call.h"
 #include "runtime/enqueue_check.h"
 
 /* What the level of the image has in each dimension of an origin. */
@@ -23,7 +23,8 @@ static cl_int check_level(const struct cld_mem *image, const size_t *origin,
                           const struct cld_image_level **level) {
     const struct cld_image_desc *desc = &image->image->desc;
     size_t number = desc->levels > 1 ? origin[cld_image_dimensions(image->type)] : 0;
-    CLD_REQUIRE(number < desc->levels, CL_INVALID_MIP_LEVEL, "the image has no such mip level");
+    CLD_REQUIRE(number < desc->levels, CL_INVALID_MIP_LEVEL, "origin[%d] is %zu, the image has %u mip levels",
+                cld_image_dimensions(image->type), number, (unsigned)desc->levels);
     *level = &desc->level[number];
     return CL_SUCCESS;
 }
@@ -36,20 +37,22 @@ cl_int cld_check_image_region(const struct cld_mem *image, const size_t *origin,
     int dimensions = cld_image_dimensions(image->type);
     size_t extent[3];
     /* "CL_INVALID_VALUE if origin or region is NULL." */
-    CLD_REQUIRE(origin && region, CL_INVALID_VALUE, "origin or region is NULL");
+    CLD_REQUIRE(origin && region, CL_INVALID_VALUE, "an origin or the region is NULL");
     CLD_TRY(check_level(image, origin, &level));
     find_extent(image, level, extent);
     for (int i = 0; i < 3; i++) {
         /* "If image is a 2D image object, origin[2] must be 0" "region[2] must be 1", and so on: where an
          * image has no dimension, its extent is 1. "The values in region cannot be 0." */
         size_t start = desc->levels > 1 && i == dimensions ? 0 : origin[i];
-        CLD_REQUIRE(region[i], CL_INVALID_VALUE, "the region is empty");
+        CLD_REQUIRE(region[i], CL_INVALID_VALUE, "region[%d] is 0, at least 1", i);
         CLD_REQUIRE(start < extent[i] && region[i] <= extent[i] - start, CL_INVALID_VALUE,
-                    "the region is out of bounds");
+                    "origin[%d] is %zu and region[%d] is %zu, the image has %zu there", i, start, i,
+                    region[i], extent[i]);
         inside->region[i] = region[i];
     }
     CLD_REQUIRE(group.pixels == 1 || (origin[0] | region[0]) % group.pixels == 0, CL_INVALID_VALUE,
-                "the region cuts pixels that share bytes");
+                "the region begins at pixel %zu and has %zu: %u share bytes", origin[0], region[0],
+                group.pixels);
     struct cld_rect *rect = &inside->rect;
     inside->row_pitch = level->row_pitch;
     rect->row = image->type == CL_MEM_OBJECT_IMAGE1D_ARRAY ? level->slice_pitch : level->row_pitch;
@@ -71,16 +74,16 @@ static cl_int check_host_pitches(const struct cld_mem *image, const struct cld_i
     size_t rows = is_1d_array ? 1 : inside->region[1], slice;
     /* "This value must be greater than or equal to the element size in bytes x width." */
     CLD_REQUIRE(!row_pitch || row_pitch >= inside->region[0], CL_INVALID_VALUE,
-                "the row pitch is less than a row");
+                "the row pitch is %zu, at least %zu, a row of the region", row_pitch, inside->region[0]);
     host->row = row_pitch ? row_pitch : inside->region[0];
     /* "CL_INVALID_VALUE if image is a 1D or 2D image and slice_pitch or input_slice_pitch is not 0." */
     CLD_REQUIRE(!slice_pitch || cld_image_has_slices(image->type), CL_INVALID_VALUE,
-                "a slice pitch for an image without slices");
+                "the slice pitch is %zu, 0 for an image without slices", slice_pitch);
     /* "Otherwise this value must be greater than or equal to row_pitch x height." */
     CLD_REQUIRE(!__builtin_mul_overflow(host->row, rows, &slice), CL_INVALID_VALUE,
-                "a slice is larger than memory");
+                "the region has %zu rows of %zu bytes: more than can be counted", rows, host->row);
     CLD_REQUIRE(!slice_pitch || slice_pitch >= slice, CL_INVALID_VALUE,
-                "the slice pitch is less than a slice");
+                "the slice pitch is %zu, at least %zu, a slice of the region", slice_pitch, slice);
     host->slice = slice_pitch ? slice_pitch : slice;
     if (is_1d_array)
         host->row = host->slice;
@@ -206,7 +209,9 @@ static cl_int copy_image(cl_command_queue command_queue, cl_mem src_image, cl_me
     const cl_image_format *a = &source->image->format, *b = &destination->image->format;
     CLD_REQUIRE(a->image_channel_order == b->image_channel_order &&
                     a->image_channel_data_type == b->image_channel_data_type,
-                CL_IMAGE_FORMAT_MISMATCH, "the images have different formats");
+                CL_IMAGE_FORMAT_MISMATCH,
+                "src_image has channel order %#x and type %#x, dst_image %#x and %#x", a->image_channel_order,
+                a->image_channel_data_type, b->image_channel_order, b->image_channel_data_type);
     CLD_TRY(cld_check_image_region(source, src_origin, region, &from));
     CLD_TRY(cld_check_image_region(destination, dst_origin, region, &to));
     /* "CL_MEM_COPY_OVERLAP if src_image and dst_image are the same image object and the source and
@@ -214,7 +219,7 @@ static cl_int copy_image(cl_command_queue command_queue, cl_mem src_image, cl_me
     CLD_REQUIRE(!cld_same_memory(source, destination) ||
                     !cld_rects_overlap(source->data + from.rect.offset, &from.rect, from.region,
                                        destination->data + to.rect.offset, &to.rect, to.region),
-                CL_MEM_COPY_OVERLAP, "source and destination overlap");
+                CL_MEM_COPY_OVERLAP, "the regions overlap in one image");
     struct cld_copy_region copy =
         cld_rectangle(destination->data, &to.rect, source->data, &from.rect, from.region);
     return cld_enqueue_copy(queue, CL_COMMAND_COPY_IMAGE, source, destination, &copy, false, wait);
@@ -255,7 +260,7 @@ static cl_int check_buffer_transfer(struct transfer *transfer, cl_command_queue 
     /* "CL_INVALID_MEM_OBJECT [...] if src_image is a 1D image buffer object created from dst_buffer." */
     CLD_REQUIRE(transfer->image->type != CL_MEM_OBJECT_IMAGE1D_BUFFER ||
                     transfer->image->parent != transfer->buffer,
-                CL_INVALID_MEM_OBJECT, "the image is made from the buffer");
+                CL_INVALID_MEM_OBJECT, "the image of the call is made from its buffer");
     CLD_TRY(cld_check_image_region(transfer->image, origin, region, &transfer->inside));
     /* In the buffer, the pixels are one after the other. */
     rect->row = inside->region[0];

@@ -3,11 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/log.h"
 #include "enqueue/enqueue.h"
 #include "memory/image.h"
 #include "memory/mem.h"
 #include "memory/svm.h"
+#include "object/call.h"
 #include "object/lock.h"
 #include "runtime/enqueue_check.h"
 
@@ -32,17 +32,18 @@ static struct cld_mem *root_of(struct cld_mem *mem) {
 
 cl_int cld_check_map_flags(cl_map_flags flags) {
     CLD_REQUIRE(!(flags & ~(cl_map_flags)(CL_MAP_READ | MAP_WRITES)), CL_INVALID_VALUE,
-                "an unknown map flag");
+                "map_flags is %#lx, with an unknown bit", (unsigned long)flags);
     /* "CL_MAP_READ or CL_MAP_WRITE and CL_MAP_WRITE_INVALIDATE_REGION are mutually exclusive." */
     CLD_REQUIRE(!(flags & CL_MAP_WRITE_INVALIDATE_REGION) || !(flags & (CL_MAP_READ | CL_MAP_WRITE)),
-                CL_INVALID_VALUE, "CL_MAP_WRITE_INVALIDATE_REGION excludes the other flags");
+                CL_INVALID_VALUE, "map_flags is %#lx: CL_MAP_WRITE_INVALIDATE_REGION excludes the others",
+                (unsigned long)flags);
     return CL_SUCCESS;
 }
 
 cl_int cld_check_migration_flags(cl_mem_migration_flags flags) {
     CLD_REQUIRE(!(flags & ~(cl_mem_migration_flags)(CL_MIGRATE_MEM_OBJECT_HOST |
                                                     CL_MIGRATE_MEM_OBJECT_CONTENT_UNDEFINED)),
-                CL_INVALID_VALUE, "an unknown migration flag");
+                CL_INVALID_VALUE, "flags is %#lx, with an unknown bit", (unsigned long)flags);
     return CL_SUCCESS;
 }
 
@@ -135,7 +136,7 @@ static cl_int map_buffer(cl_command_queue command_queue, cl_mem handle, cl_bool 
     CLD_TRY(cld_check_map_flags(map_flags));
     CLD_TRY(check_access(buffer, map_flags));
     CLD_TRY(cld_check_range(buffer, offset, size));
-    CLD_REQUIRE(size, CL_INVALID_VALUE, "size is 0");
+    CLD_REQUIRE(size, CL_INVALID_VALUE, "size is 0, at least 1");
     struct cld_image_rect all = {{size, size, offset, size}, {size, 1, 1}, size};
     return map(queue, CL_COMMAND_MAP_BUFFER, buffer, &all, blocking_map, map_flags, wait, pointer);
 }
@@ -199,7 +200,8 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueUnmapMemObject(cl_command_queue command
     CLD_TRY(cld_check_queue(command_queue, wait, &queue));
     CLD_TRY(cld_check_mem(queue, handle, &mem));
     /* "CL_INVALID_MEM_OBJECT if memobj is not a valid memory object or is a pipe object." */
-    CLD_REQUIRE(mem->type != CL_MEM_OBJECT_PIPE, CL_INVALID_MEM_OBJECT, "a pipe");
+    CLD_REQUIRE(mem->type != CL_MEM_OBJECT_PIPE, CL_INVALID_MEM_OBJECT,
+                "memobj is a pipe, which cannot be mapped");
     CLD_TRY(cld_check_wait(queue, wait));
     /* "CL_INVALID_VALUE if mapped_ptr is not a valid pointer returned by clEnqueueMapBuffer or
      * clEnqueueMapImage for memobj." */
@@ -213,7 +215,7 @@ static cl_int migrate(cl_command_queue command_queue, cl_uint num_mem_objects, c
     struct cld_mem *mem;
     CLD_TRY(cld_check_queue(command_queue, wait, &queue));
     CLD_TRY(cld_check_wait(queue, wait));
-    CLD_REQUIRE(num_mem_objects && mem_objects, CL_INVALID_VALUE, "no memory objects");
+    CLD_REQUIRE(num_mem_objects && mem_objects, CL_INVALID_VALUE, "num_mem_objects is 0 or mem_objects NULL");
     for (cl_uint i = 0; i < num_mem_objects; i++)
         CLD_TRY(cld_check_mem(queue, mem_objects[i], &mem));
     CLD_TRY(cld_check_migration_flags(flags));

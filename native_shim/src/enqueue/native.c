@@ -2,9 +2,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/log.h"
 #include "enqueue/enqueue.h"
 #include "memory/mem.h"
+#include "object/call.h"
 #include "runtime/enqueue_check.h"
 
 static void call_native(struct cld_event *command) {
@@ -35,10 +35,11 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueNativeKernel(cl_command_queue command_q
     CLD_TRY(cld_check_queue(command_queue, wait, &queue));
     CLD_TRY(cld_check_wait(queue, wait));
     CLD_REQUIRE(user_func, CL_INVALID_VALUE, "user_func is NULL");
-    CLD_REQUIRE(args || (!cb_args && !num_mem_objects), CL_INVALID_VALUE, "args is NULL");
-    CLD_REQUIRE(!args || cb_args, CL_INVALID_VALUE, "args without a size");
+    CLD_REQUIRE(args || (!cb_args && !num_mem_objects), CL_INVALID_VALUE,
+                "args is NULL: cb_args, num_mem_objects are not 0");
+    CLD_REQUIRE(!args || cb_args, CL_INVALID_VALUE, "cb_args is 0 and args is not NULL");
     CLD_REQUIRE(num_mem_objects ? mem_list && args_mem_loc : !mem_list && !args_mem_loc, CL_INVALID_VALUE,
-                "num_mem_objects and the lists contradict each other");
+                "num_mem_objects contradicts mem_list or args_mem_loc");
     struct cld_event *command = cld_command_new(queue, CL_COMMAND_NATIVE_KERNEL, &native_operation, event);
     CLD_REQUIRE(command, CL_OUT_OF_HOST_MEMORY, "no memory");
     command->native.function = user_func;

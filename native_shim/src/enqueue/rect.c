@@ -1,15 +1,16 @@
 /* Rectangles of buffers (API specification, 5.2.2 and 5.2.3). */
-#include "base/log.h"
 #include "enqueue/enqueue.h"
 #include "graph/recording.h"
 #include "memory/mem.h"
+#include "object/call.h"
 #include "runtime/enqueue_check.h"
 
 /* "CL_INVALID_VALUE if any region array element is 0." "CL_INVALID_VALUE if buffer_origin, host_origin, or
  * region is NULL." */
 static cl_int check_arrays(const size_t *a_origin, const size_t *b_origin, const size_t *region) {
     CLD_REQUIRE(a_origin && b_origin && region, CL_INVALID_VALUE, "an origin or the region is NULL");
-    CLD_REQUIRE(region[0] && region[1] && region[2], CL_INVALID_VALUE, "the region is empty");
+    CLD_REQUIRE(region[0] && region[1] && region[2], CL_INVALID_VALUE,
+                "region is {%zu, %zu, %zu}, each at least 1", region[0], region[1], region[2]);
     return CL_SUCCESS;
 }
 
@@ -107,11 +108,12 @@ static cl_int copy_rect(cl_command_queue command_queue, cl_mem source_handle, cl
     /* "If src_buffer and dst_buffer are the same buffer object, src_row_pitch must equal dst_row_pitch and
      * src_slice_pitch must equal dst_slice_pitch." */
     CLD_REQUIRE(source != destination || (from.row == to.row && from.slice == to.slice), CL_INVALID_VALUE,
-                "one buffer with different pitches");
+                "one buffer has the row pitches %zu and %zu, the slice pitches %zu and %zu", from.row, to.row,
+                from.slice, to.slice);
     CLD_REQUIRE(!cld_same_memory(source, destination) ||
                     !cld_rects_overlap(source->data + from.offset, &from, region,
                                        destination->data + to.offset, &to, region),
-                CL_MEM_COPY_OVERLAP, "source and destination overlap");
+                CL_MEM_COPY_OVERLAP, "the regions overlap in one buffer");
     struct cld_copy_region copy = cld_rectangle(destination->data, &to, source->data, &from, region);
     return cld_enqueue_copy(queue, CL_COMMAND_COPY_BUFFER_RECT, source, destination, &copy, false, wait);
 }

@@ -3,10 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/log.h"
 #include "enqueue/enqueue.h"
 #include "graph/recording.h"
 #include "memory/svm.h"
+#include "object/call.h"
 #include "runtime/callback.h"
 #include "runtime/enqueue_check.h"
 
@@ -64,10 +64,10 @@ static cl_int copy(cl_command_queue command_queue, cl_command_type type, cl_bool
                    const void *src_ptr, size_t size, struct cld_wait wait) {
     struct cld_queue *queue;
     CLD_TRY(begin(command_queue, wait, &queue));
-    CLD_REQUIRE(dst_ptr && src_ptr, CL_INVALID_VALUE, "a pointer is NULL");
+    CLD_REQUIRE(dst_ptr && src_ptr, CL_INVALID_VALUE, "dst_ptr or src_ptr is NULL");
     uintptr_t to = (uintptr_t)dst_ptr, from = (uintptr_t)src_ptr;
     CLD_REQUIRE(to >= from ? to - from >= size : from - to >= size, CL_MEM_COPY_OVERLAP,
-                "source and destination overlap");
+                "dst_ptr and src_ptr are less than %zu bytes apart", size);
     struct cld_copy_region region = cld_linear(dst_ptr, src_ptr, size);
     return cld_enqueue_copy(queue, type, NULL, NULL, &region, blocking_copy, wait);
 }
@@ -106,10 +106,11 @@ static cl_int fill(cl_command_queue command_queue, cl_command_type type, void *d
     CLD_TRY(begin(command_queue, wait, &queue));
     CLD_REQUIRE(destination, CL_INVALID_VALUE, "the destination is NULL");
     CLD_REQUIRE(pattern && cld_is_pattern_size(pattern_size), CL_INVALID_VALUE,
-                "pattern is NULL, or pattern_size none of 1, 2, 4 to 128");
+                "pattern is NULL, or pattern_size is %zu, none of 1, 2, 4, 8, 16, 32, 64, 128", pattern_size);
     CLD_REQUIRE((uintptr_t)destination % pattern_size == 0, CL_INVALID_VALUE,
-                "the destination is not aligned to pattern_size");
-    CLD_REQUIRE(size % pattern_size == 0, CL_INVALID_VALUE, "size is no multiple of pattern_size");
+                "the destination is %p, no multiple of %zu, pattern_size", destination, pattern_size);
+    CLD_REQUIRE(size % pattern_size == 0, CL_INVALID_VALUE, "size is %zu, no multiple of %zu, pattern_size",
+                size, pattern_size);
     return cld_enqueue_fill(queue, type, NULL, destination, size, pattern, pattern_size, wait);
 }
 
@@ -185,14 +186,16 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueSVMMigrateMem(cl_command_queue command_
     struct cld_wait wait = {.count = num_events_in_wait_list, .list = event_wait_list, .event = event};
     struct cld_queue *queue;
     CLD_TRY(begin(command_queue, wait, &queue));
-    CLD_REQUIRE(num_svm_pointers && svm_pointers, CL_INVALID_VALUE, "no pointers");
+    CLD_REQUIRE(num_svm_pointers && svm_pointers, CL_INVALID_VALUE,
+                "num_svm_pointers is 0 or svm_pointers NULL");
     CLD_TRY(cld_check_migration_flags(flags));
     /* "CL_INVALID_VALUE if sizes[i] is non-zero range [svm_pointers[i], svm_pointers[i]+sizes[i]) is not
      * contained within an existing clSVMAlloc allocation." */
     for (cl_uint i = 0; i < num_svm_pointers; i++) {
         size_t room = cld_svm_room(queue->context, svm_pointers[i]);
         CLD_REQUIRE(room && (!sizes || sizes[i] <= room), CL_INVALID_VALUE,
-                    "a range is not inside an allocation of clSVMAlloc");
+                    "svm_pointers[%u] is %p: %zu bytes there, clSVMAlloc's allocation has %zu", i,
+                    svm_pointers[i], sizes ? sizes[i] : 0, room);
     }
     return cld_enqueue_nothing(queue, CL_COMMAND_SVM_MIGRATE_MEM, NULL, 0, false, wait);
 }
@@ -219,6 +222,6 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueMemAdviseINTEL(cl_command_queue command
     struct cld_wait wait = {.count = num_events_in_wait_list, .list = event_wait_list, .event = event};
     struct cld_queue *queue;
     CLD_TRY(begin(command_queue, wait, &queue));
-    CLD_REQUIRE(!advice, CL_INVALID_VALUE, "not an advice");
+    CLD_REQUIRE(!advice, CL_INVALID_VALUE, "advice is %u, 0: there is none yet", advice);
     return cld_enqueue_nothing(queue, CL_COMMAND_MEMADVISE_INTEL, NULL, 0, false, wait);
 }

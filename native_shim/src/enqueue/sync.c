@@ -1,7 +1,7 @@
 /* Markers and barriers (API specification, 5.12). */
-#include "base/log.h"
 #include "enqueue/enqueue.h"
 #include "graph/recording.h"
+#include "object/call.h"
 #include "runtime/enqueue_check.h"
 
 /* "If event_wait_list is NULL, then this particular command waits until all previous enqueued commands to
@@ -65,7 +65,7 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueWaitForEvents(cl_command_queue command_
     struct cld_wait wait = {.count = num_events, .list = event_list};
     struct cld_queue *queue;
     CLD_TRY(cld_check_queue(command_queue, wait, &queue));
-    CLD_REQUIRE(num_events && event_list, CL_INVALID_VALUE, "no events");
+    CLD_REQUIRE(num_events && event_list, CL_INVALID_VALUE, "num_events is 0 or event_list NULL");
     cl_int status = cld_check_wait(queue, wait);
     /* This one entry point has no wait list: its events are plain arguments. */
     CLD_REQUIRE(status != CL_INVALID_EVENT_WAIT_LIST, CL_INVALID_EVENT, "not an event");

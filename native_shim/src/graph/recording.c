@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/log.h"
+#include "object/call.h"
 #include "object/lock.h"
 
 /* The lock is not held: the application may record with several threads. */
@@ -29,7 +29,7 @@ static cl_int check_queue(const struct cld_command_buffer *buffer, cl_command_qu
     const struct cld_queue *queue = cld_queue_check(handle);
     CLD_REQUIRE(queue, CL_INVALID_COMMAND_QUEUE, "not a command-queue");
     CLD_REQUIRE(queue->context == buffer->context, CL_INVALID_CONTEXT,
-                "the queue and the command-buffer are of different contexts");
+                "the context of command_queue is not the context of command_buffer");
     while (*index < buffer->queue_count && buffer->queues[*index] != queue)
         ++*index;
     CLD_REQUIRE(*index < buffer->queue_count, CL_INVALID_COMMAND_QUEUE,
@@ -40,13 +40,14 @@ static cl_int check_queue(const struct cld_command_buffer *buffer, cl_command_qu
 static cl_int check_sync_points(struct cld_command_buffer *buffer, cl_uint count,
                                 const cl_sync_point_khr *list) {
     CLD_REQUIRE(!count == !list, CLD_INVALID_SYNC_POINT_WAIT_LIST,
-                "the list of sync points and its length contradict each other");
+                "num_sync_points_in_wait_list and sync_point_wait_list contradict each other");
     cld_lock(buffer);
     uint32_t known = buffer->count;
     cld_unlock(buffer);
     for (cl_uint i = 0; i < count; i++)
         CLD_REQUIRE(list[i] && list[i] <= known, CLD_INVALID_SYNC_POINT_WAIT_LIST,
-                    "not a sync point of the command-buffer's");
+                    "sync_point_wait_list[%u] is %u, the command-buffer has %u sync points", i, list[i],
+                    known);
     return CL_SUCCESS;
 }
 
@@ -121,7 +122,8 @@ cl_int cld_recording_begin(struct cld_command_recording *recording, cl_command_b
                            cl_uint sync_count, const cl_sync_point_khr *sync_points,
                            cl_sync_point_khr *sync_point, cl_mutable_command_khr *handle) {
     CLD_TRY(begin(recording, command_buffer, command_queue));
-    CLD_REQUIRE(!properties || !properties[0], CL_INVALID_VALUE, "not a property of this command");
+    CLD_REQUIRE(!properties || !properties[0], CL_INVALID_VALUE,
+                "properties is not empty, and this command has none");
     CLD_REQUIRE(!handle, CL_INVALID_VALUE, "mutable_handle is not NULL");
     recording->properties = properties;
     recording->property_count = properties ? 1 : 0;
@@ -140,15 +142,18 @@ static cl_int check_properties(struct cld_command_recording *recording,
         bool *has = properties[at] == CLD_MUTABLE_DISPATCH_UPDATABLE_FIELDS ? &recording->has_fields
                     : properties[at] == CLD_MUTABLE_DISPATCH_ASSERTS        ? &names_asserts
                                                                             : NULL;
-        CLD_REQUIRE(has && !*has, CL_INVALID_VALUE, "not a property of kernels, or one named twice");
+        CLD_REQUIRE(has && !*has, CL_INVALID_VALUE, "properties has %#lx twice, or it is none of kernels",
+                    (unsigned long)properties[at]);
         *has = true;
         if (has == &recording->has_fields) {
             CLD_REQUIRE(!(value & ~(cl_bitfield)CLD_MUTABLE_DISPATCH_ALL_FIELDS), CL_INVALID_VALUE,
-                        "an unknown bit of CL_MUTABLE_DISPATCH_UPDATABLE_FIELDS_KHR");
+                        "CL_MUTABLE_DISPATCH_UPDATABLE_FIELDS_KHR is %#lx, with an unknown bit",
+                        (unsigned long)value);
             recording->fields = value;
         } else {
             CLD_REQUIRE(!(value & ~(cl_bitfield)CLD_MUTABLE_DISPATCH_ASSERT_NO_ADDITIONAL_WORK_GROUPS),
-                        CL_INVALID_VALUE, "an unknown bit of CL_MUTABLE_DISPATCH_ASSERTS_KHR");
+                        CL_INVALID_VALUE, "CL_MUTABLE_DISPATCH_ASSERTS_KHR is %#lx, with an unknown bit",
+                        (unsigned long)value);
             recording->has_asserts = value != 0;
         }
     }

@@ -6,13 +6,19 @@
 #include <string.h>
 
 #include "api/platform.h"
-#include "base/log.h"
 #include "base/settings.h"
 #include "icd/dispatch.h"
+#include "object/call.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
+static bool has_log;
+
+/* Calls cost nothing more where nobody asks why they fail. */
 __attribute__((constructor)) static void register_table(void) {
+    has_log = !cld_setting_is(CL_DRIVER_LOG_SETTING, "off");
+    for (unsigned i = 0; has_log && i < cld_dispatch_slots; i++)
+        cld_dispatch[i] = cld_logged(cld_dispatch[i]);
     cld_object_set_dispatch(cld_dispatch);
 }
 
@@ -23,7 +29,7 @@ EXPORT cl_int CL_API_CALL clIcdSetPlatformDispatchDataKHR(cl_platform_id platfor
 
 EXPORT CL_API_ENTRY cl_int CL_API_CALL clIcdGetPlatformIDsKHR(cl_uint num_entries, cl_platform_id *platforms,
                                                               cl_uint *num_platforms) {
-    CLD_REQUIRE(platforms || num_platforms, CL_INVALID_VALUE, "nothing is asked for");
+    CLD_REQUIRE(platforms || num_platforms, CL_INVALID_VALUE, "platforms and num_platforms are NULL");
     CLD_REQUIRE(!platforms || num_entries, CL_INVALID_VALUE, "num_entries is 0 and platforms is not NULL");
     struct cld_platform *platform = cld_platform();
     CLD_REQUIRE(platform && cld_root_device(), CL_OUT_OF_HOST_MEMORY, "no memory for handles");
@@ -43,14 +49,19 @@ CL_API_ENTRY cl_int CL_API_CALL clGetPlatformIDs(cl_uint num_entries, cl_platfor
     return clIcdGetPlatformIDsKHR(num_entries, platforms, num_platforms);
 }
 
+static void *find(const char *name) {
+    void *function = name ? cld_function(name) : NULL;
+    return has_log ? cld_logged(function) : function;
+}
+
 EXPORT CL_API_ENTRY void *CL_API_CALL clGetExtensionFunctionAddress(const char *name) {
-    return name ? cld_function(name) : NULL;
+    return find(name);
 }
 
 CL_API_ENTRY void *CL_API_CALL clGetExtensionFunctionAddressForPlatform(cl_platform_id platform,
                                                                         const char *name) {
     /* "NULL if [...] platform is not a valid platform": here NULL does not stand for ours. */
-    return platform && cld_platform_check(platform) && name ? cld_function(name) : NULL;
+    return platform && cld_platform_check(platform) ? find(name) : NULL;
 }
 
 EXPORT void *CL_API_CALL clIcdGetFunctionAddressForPlatformKHR(cl_platform_id platform, const char *name) {

@@ -1,8 +1,8 @@
 /* What a program was built to for one of its devices. */
 #include "kernel/device_executable.h"
 
-#include "base/log.h"
 #include "kernel/executable.h"
+#include "object/call.h"
 #include "object/lock.h"
 
 /* Where a device is among the program's; -1: it is not there. */

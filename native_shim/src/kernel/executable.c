@@ -32,7 +32,7 @@ static struct cld_code *load_object(const struct cld_context *context, const str
     char error[256] = "";
     struct cld_code *code = cld_code_load(object->data, object->size, error, sizeof error);
     if (!code)
-        cld_log(1, "clCreateKernel: object code is not loaded: %s", error);
+        cld_refuse("clCreateKernel", CL_SUCCESS, "object code cannot be loaded: %s", error);
     else
         cld_code_set_terminated(code, &context->terminated);
     return code;
@@ -188,7 +188,7 @@ static bool find_entry(struct cld_code *code, const char *symbol, cld_kernel_fn 
     void *address = cld_code_symbol(code, symbol);
     memcpy(entry, &address, sizeof *entry);
     if (!address)
-        cld_log(1, "clCreateKernel: the object code has no symbol %s", symbol);
+        cld_refuse("clCreateKernel", CL_SUCCESS, "the object code has no symbol %s", symbol);
     return address;
 }
 

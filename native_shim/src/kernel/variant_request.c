@@ -108,7 +108,8 @@ static bool load(const struct request *request, struct cld_msg *reply, struct cl
     if (!cld_answer_variant_read(reply, &answer)) /* which has nothing to be freed */
         return false;
     if (!answer.object.size) {
-        cld_log(1, "clEnqueueNDRangeKernel: %.*s", (int)answer.symbol.size, (const char *)answer.symbol.data);
+        cld_refuse("clEnqueueNDRangeKernel", CL_SUCCESS, "%.*s", (int)answer.symbol.size,
+                   (const char *)answer.symbol.data);
         return false;
     }
     made->local_static = answer.local_static;
@@ -131,7 +132,7 @@ static bool load(const struct request *request, struct cld_msg *reply, struct cl
             made->code = NULL;
         }
     } else {
-        cld_log(1, "clEnqueueNDRangeKernel: object code is not loaded: %s", error);
+        cld_refuse("clEnqueueNDRangeKernel", CL_SUCCESS, "object code cannot be loaded: %s", error);
     }
     free(symbol);
     return made->code;

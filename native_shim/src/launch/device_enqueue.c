@@ -151,6 +151,25 @@ static int32_t enqueue_kernel(void *handle, uint32_t flags, const struct cld_ndr
     return hand_over(self, command, flags & WAIT_KERNEL, wait_count, wait_list, event);
 }
 
+static const char *words(int32_t status) {
+    switch (status) {
+    case INVALID_QUEUE:
+        return "queue is not a device queue (CLK_INVALID_QUEUE)";
+    case INVALID_EVENT_WAIT_LIST:
+        return "event_wait_list and num_events_in_wait_list do not go together (CLK_INVALID_EVENT_WAIT_LIST)";
+    case INVALID_NDRANGE:
+        return "ndrange is not one that the block can have (CLK_INVALID_NDRANGE)";
+    case INVALID_ARG_SIZE:
+        return "a size of local memory is 0 (CLK_INVALID_ARG_SIZE)";
+    case DEVICE_QUEUE_FULL:
+        return "as much is enqueued as CL_QUEUE_SIZE lets (CLK_DEVICE_QUEUE_FULL)";
+    case OUT_OF_RESOURCES:
+        return "there is no memory (CLK_OUT_OF_RESOURCES)";
+    default:
+        return "CLK_ENQUEUE_FAILURE";
+    }
+}
+
 /* "CLK_ENQUEUE_FAILURE otherwise. If the -g compile option is specified [...] the other errors [...] may be
  * returned instead". */
 int32_t cld_enqueue_kernel(void *queue, uint32_t flags, const struct cld_ndrange *range, uint32_t wait_count,
@@ -160,7 +179,7 @@ int32_t cld_enqueue_kernel(void *queue, uint32_t flags, const struct cld_ndrange
     int32_t status = enqueue_kernel(queue, flags, range, wait_count, wait_list, event, block, captured, size,
                                     alignment, local_count, local_sizes);
     if (status)
-        cld_log(1, "enqueue_kernel: nothing was enqueued: %d", status);
+        cld_log(1, "enqueue_kernel: nothing was enqueued: %s", words(status));
     return status && !(block & CLD_BLOCK_TELLS) ? ENQUEUE_FAILURE : status;
 }
 

@@ -2,17 +2,18 @@
  * same cl_kernel object": no lock. */
 #include <string.h>
 
-#include "base/log.h"
 #include "kernel/kernel.h"
 #include "launch/kernel_command.h"
 #include "memory/image.h"
 #include "memory/mem.h"
+#include "object/call.h"
 #include "object/objects.h"
 #include "object/svm_khr.h"
 
 static cl_int set_value(struct cld_kernel *kernel, const struct cld_arg_info *arg, size_t arg_size,
                         const void *arg_value) {
-    CLD_REQUIRE(arg_size == arg->size, CL_INVALID_ARG_SIZE, "arg_size is not the type's");
+    CLD_REQUIRE(arg_size == arg->size, CL_INVALID_ARG_SIZE,
+                "arg_size is %zu, the argument has %u bytes: arg_index", arg_size, (unsigned)arg->size);
     CLD_REQUIRE(arg_value, CL_INVALID_ARG_VALUE, "arg_value is NULL");
     uint8_t *place = kernel->block + arg->offset;
     if (arg_size == sizeof(uint32_t)) /* most are of these sizes, which take no call */
@@ -34,14 +35,16 @@ static cl_int read_memory(const struct cld_kernel *kernel, size_t arg_size, cons
                           struct cld_mem **mem) {
     cl_mem handle = NULL;
     *mem = NULL;
-    CLD_REQUIRE(arg_size == sizeof handle, CL_INVALID_ARG_SIZE, "arg_size is not sizeof(cl_mem)");
+    CLD_REQUIRE(arg_size == sizeof handle, CL_INVALID_ARG_SIZE,
+                "arg_size is %zu, sizeof(cl_mem) is %zu: arg_index", arg_size, sizeof handle);
     if (arg_value)
         memcpy(&handle, arg_value, sizeof handle);
     if (!handle)
         return CL_SUCCESS;
     *mem = cld_object_check(handle, CLD_MEM);
     CLD_REQUIRE(*mem && (*mem)->context == kernel->program->context, CL_INVALID_MEM_OBJECT,
-                "not a memory object of the kernel's context");
+                "*arg_value is %s, not a memory object of the kernel's context: arg_index",
+                cld_describe(handle).text);
     return CL_SUCCESS;
 }
 
@@ -54,10 +57,11 @@ static __attribute__((noinline, cold)) cl_int set_odd_buffer(struct cld_kernel *
         set_pointer(kernel, index, NULL, NULL);
         return CL_SUCCESS;
     }
-    CLD_REQUIRE(mem->type == CL_MEM_OBJECT_BUFFER, CL_INVALID_MEM_OBJECT, "not a buffer");
+    CLD_REQUIRE(mem->type == CL_MEM_OBJECT_BUFFER, CL_INVALID_MEM_OBJECT,
+                "*arg_value is %s, not a buffer: arg_index", cld_describe(mem).text);
     /* An immutable memory object "cannot be modified by the implementation after creation". */
     CLD_REQUIRE(!(mem->flags & CLD_MEM_IMMUTABLE && kernel->info->args[index].written), CL_INVALID_ARG_VALUE,
-                "the kernel writes to the buffer, which never changes");
+                "the kernel writes to the buffer that arg_value has, which never changes: arg_index");
     set_pointer(kernel, index, mem, mem->data);
     return CL_SUCCESS;
 }
@@ -83,7 +87,8 @@ static inline cl_int set_buffer(struct cld_kernel *kernel, cl_uint index, size_t
  * and newer, arg_size may be zero". The kernel's pointer is then one behind other local memory. */
 static cl_int set_local(struct cld_kernel *kernel, const struct cld_arg_info *arg, size_t arg_size,
                         const void *arg_value) {
-    CLD_REQUIRE(!arg_value, CL_INVALID_ARG_VALUE, "a local argument has no value");
+    CLD_REQUIRE(!arg_value, CL_INVALID_ARG_VALUE,
+                "arg_value is %p, and an argument of local memory has none: arg_index", arg_value);
     uint64_t size = arg_size;
     memcpy(kernel->block + arg->offset, &size, sizeof size);
     return CL_SUCCESS;
@@ -93,12 +98,14 @@ static cl_int set_local(struct cld_kernel *kernel, const struct cld_arg_info *ar
 static cl_int set_sampler(struct cld_kernel *kernel, const struct cld_arg_info *arg, size_t arg_size,
                           const void *arg_value) {
     cl_sampler handle = NULL;
-    CLD_REQUIRE(arg_size == sizeof handle, CL_INVALID_ARG_SIZE, "arg_size is not sizeof(cl_sampler)");
+    CLD_REQUIRE(arg_size == sizeof handle, CL_INVALID_ARG_SIZE,
+                "arg_size is %zu, sizeof(cl_sampler) is %zu: arg_index", arg_size, sizeof handle);
     if (arg_value)
         memcpy(&handle, arg_value, sizeof handle);
     const struct cld_sampler *sampler = cld_object_check(handle, CLD_SAMPLER);
     CLD_REQUIRE(sampler && sampler->context == kernel->program->context, CL_INVALID_SAMPLER,
-                "not a sampler of the kernel's context");
+                "*arg_value is %s, not a sampler of the kernel's context: arg_index",
+                cld_describe(handle).text);
     memcpy(kernel->block + arg->offset, &sampler->word, sizeof sampler->word);
     return CL_SUCCESS;
 }
@@ -110,18 +117,26 @@ static cl_int set_image(struct cld_kernel *kernel, cl_uint index, size_t arg_siz
     struct cld_mem *mem;
     CLD_TRY(read_memory(kernel, arg_size, arg_value, &mem));
     CLD_REQUIRE(mem && mem->image && mem->type == arg->image_type, CL_INVALID_MEM_OBJECT,
-                "not an image of the argument's type");
+                "*arg_value is %s of type %#x, the argument wants an image of type %#x: arg_index",
+                cld_describe(mem).text, mem ? mem->type : 0, arg->image_type);
     /* "must be a 2D image object with image channel order = CL_DEPTH if the argument is declared to be of
      * type image2d_depth_t." */
-    CLD_REQUIRE(!arg->depth || mem->image->format.image_channel_order == CL_DEPTH, CL_INVALID_MEM_OBJECT,
-                "not a depth image");
+    CLD_REQUIRE(
+        !arg->depth || mem->image->format.image_channel_order == CL_DEPTH, CL_INVALID_MEM_OBJECT,
+        "the image that arg_value has is of channel order %#x, the argument wants CL_DEPTH: arg_index",
+        mem->image->format.image_channel_order);
     /* "CL_INVALID_ARG_VALUE if the argument is an image declared with the read_only qualifier and arg_value
      * refers to an image object created with cl_mem_flags of CL_MEM_WRITE_ONLY or if the image argument is
      * declared with the write_only qualifier and arg_value refers to an image object created with
      * cl_mem_flags of CL_MEM_READ_ONLY" or CL_MEM_IMMUTABLE_EXT. A read_write image is both. */
     CLD_REQUIRE((arg->access == CLD_WRITE_ONLY || !(mem->flags & CL_MEM_WRITE_ONLY)) &&
                     (arg->access == CLD_READ_ONLY || !(mem->flags & (CL_MEM_READ_ONLY | CLD_MEM_IMMUTABLE))),
-                CL_INVALID_ARG_VALUE, "kernels may not access the image as the argument's qualifier says");
+                CL_INVALID_ARG_VALUE,
+                "the image that arg_value has was made with flags %#lx, and the argument is %s: arg_index",
+                (unsigned long)mem->flags,
+                arg->access == CLD_WRITE_ONLY  ? "write_only"
+                : arg->access == CLD_READ_ONLY ? "read_only"
+                                               : "read_write");
     set_pointer(kernel, index, mem, &mem->image->desc);
     return CL_SUCCESS;
 }
@@ -131,7 +146,8 @@ static cl_int set_image(struct cld_kernel *kernel, cl_uint index, size_t arg_siz
 static cl_int set_pipe(struct cld_kernel *kernel, cl_uint index, size_t arg_size, const void *arg_value) {
     struct cld_mem *mem;
     CLD_TRY(read_memory(kernel, arg_size, arg_value, &mem));
-    CLD_REQUIRE(mem && mem->type == CL_MEM_OBJECT_PIPE, CL_INVALID_MEM_OBJECT, "not a pipe");
+    CLD_REQUIRE(mem && mem->type == CL_MEM_OBJECT_PIPE, CL_INVALID_MEM_OBJECT,
+                "*arg_value is %s, not a pipe: arg_index", cld_describe(mem).text);
     set_pointer(kernel, index, mem, mem->data);
     return CL_SUCCESS;
 }
@@ -140,12 +156,15 @@ static cl_int set_pipe(struct cld_kernel *kernel, cl_uint index, size_t arg_size
  * a valid device queue object." */
 static cl_int set_queue(struct cld_kernel *kernel, cl_uint index, size_t arg_size, const void *arg_value) {
     cl_command_queue handle = NULL;
-    CLD_REQUIRE(arg_size == sizeof handle, CL_INVALID_ARG_SIZE, "arg_size is not sizeof(cl_command_queue)");
+    CLD_REQUIRE(arg_size == sizeof handle, CL_INVALID_ARG_SIZE,
+                "arg_size is %zu, sizeof(cl_command_queue) is %zu: arg_index", arg_size, sizeof handle);
     if (arg_value)
         memcpy(&handle, arg_value, sizeof handle);
     struct cld_queue *queue = cld_object_check(handle, CLD_QUEUE);
     CLD_REQUIRE(queue && queue->properties & CL_QUEUE_ON_DEVICE && queue->context == kernel->program->context,
-                CL_INVALID_DEVICE_QUEUE, "not a queue on a device of the kernel's context");
+                CL_INVALID_DEVICE_QUEUE,
+                "*arg_value is %s, not a queue on a device of the kernel's context: arg_index",
+                cld_describe(handle).text);
     memcpy(kernel->block + kernel->info->args[index].offset, &queue, sizeof queue);
     return CL_SUCCESS;
 }
@@ -171,7 +190,8 @@ static __attribute__((noinline)) cl_int set_other(struct cld_kernel *kernel, cl_
 
 cl_int cld_set_kernel_arg(struct cld_kernel *kernel, cl_uint arg_index, size_t arg_size,
                           const void *arg_value) {
-    CLD_REQUIRE(arg_index < kernel->info->arg_count, CL_INVALID_ARG_INDEX, "the kernel has fewer arguments");
+    CLD_REQUIRE(arg_index < kernel->info->arg_count, CL_INVALID_ARG_INDEX,
+                "arg_index is %u, the kernel has %u arguments", arg_index, kernel->info->arg_count);
     const struct cld_arg_info *arg = &kernel->info->args[arg_index];
     cl_int status = arg->kind == CLD_ARG_GLOBAL  ? set_buffer(kernel, arg_index, arg_size, arg_value)
                     : arg->kind == CLD_ARG_VALUE ? set_value(kernel, arg, arg_size, arg_value)
@@ -189,11 +209,12 @@ CL_API_ENTRY cl_int CL_API_CALL clSetKernelArg(cl_kernel handle, cl_uint arg_ind
 }
 
 cl_int cld_set_kernel_arg_pointer(struct cld_kernel *kernel, cl_uint arg_index, const void *arg_value) {
-    CLD_REQUIRE(arg_index < kernel->info->arg_count, CL_INVALID_ARG_INDEX, "the kernel has fewer arguments");
+    CLD_REQUIRE(arg_index < kernel->info->arg_count, CL_INVALID_ARG_INDEX,
+                "arg_index is %u, the kernel has %u arguments", arg_index, kernel->info->arg_count);
     /* "The SVM pointer can only be used for arguments that are declared to be a pointer to global or constant
      * memory." Any value may be one, because system pointers are. */
     CLD_REQUIRE(kernel->info->args[arg_index].kind == CLD_ARG_GLOBAL, CL_INVALID_ARG_VALUE,
-                "the argument is not a pointer to global or constant memory");
+                "arg_index is %u, an argument that is no pointer to global or constant memory", arg_index);
     set_pointer(kernel, arg_index, NULL, arg_value);
     kernel->is_set[arg_index] = 1;
     return CL_SUCCESS;
@@ -230,7 +251,8 @@ CL_API_ENTRY cl_int CL_API_CALL clSetKernelArgDevicePointerEXT(cl_kernel handle,
     const struct cld_kernel_info *info = kernel->info;
     CLD_REQUIRE(arg_index < info->arg_count && info->args[arg_index].kind == CLD_ARG_GLOBAL &&
                     !info->args[arg_index].constant,
-                CL_INVALID_ARG_INDEX, "not an argument that is a pointer to global memory");
+                CL_INVALID_ARG_INDEX, "arg_index is %u, no argument that is a pointer to global memory",
+                arg_index);
     return set_address(handle, arg_index, (const void *)(uintptr_t)arg_value);
 }
 
@@ -249,12 +271,12 @@ cl_int cld_set_kernel_exec_info(struct cld_kernel *kernel, cl_kernel_exec_info p
     case CL_KERNEL_EXEC_INFO_USM_PTRS_INTEL:
     case CL_KERNEL_EXEC_INFO_DEVICE_PTRS_EXT: /* every kernel may use every pointer: nothing to be kept */
         CLD_REQUIRE(param_value_size % sizeof(void *) == 0, CL_INVALID_VALUE,
-                    "param_value_size is no multiple of a pointer's size");
+                    "param_value_size is %zu, no multiple of %zu", param_value_size, sizeof(void *));
         return CL_SUCCESS;
     case CL_KERNEL_EXEC_INFO_SVM_FINE_GRAIN_SYSTEM: {
         cl_bool value;
         CLD_REQUIRE(param_value_size == sizeof value, CL_INVALID_VALUE,
-                    "param_value_size is not a cl_bool's");
+                    "param_value_size is %zu, sizeof(cl_bool) is %zu", param_value_size, sizeof(cl_bool));
         memcpy(&value, param_value, sizeof value);
         kernel->svm_fine_system = value;
         return CL_SUCCESS;
@@ -264,10 +286,10 @@ cl_int cld_set_kernel_exec_info(struct cld_kernel *kernel, cl_kernel_exec_info p
     case CL_KERNEL_EXEC_INFO_INDIRECT_DEVICE_ACCESS_INTEL:
     case CL_KERNEL_EXEC_INFO_INDIRECT_SHARED_ACCESS_INTEL: /* as for the sets of pointers */
         CLD_REQUIRE(param_value_size == sizeof(cl_bool), CL_INVALID_VALUE,
-                    "param_value_size is not a cl_bool's");
+                    "param_value_size is %zu, sizeof(cl_bool) is %zu", param_value_size, sizeof(cl_bool));
         return CL_SUCCESS;
     default:
-        CLD_REQUIRE(false, CL_INVALID_VALUE, "param_name is not one of clSetKernelExecInfo");
+        CLD_REQUIRE(false, CL_INVALID_VALUE, "param_name is %#x, not one of clSetKernelExecInfo", param_name);
     }
 }
 

@@ -20,6 +20,7 @@
 #include "loader/printf.h"
 #include "memory/image.h"
 #include "memory/mem.h"
+#include "object/call.h"
 #include "runtime/enqueue_check.h"
 #include "runtime/worker.h"
 
@@ -113,20 +114,21 @@ static cl_int snapshot(struct cld_event *command, const struct cld_kernel *kerne
     uint32_t base_align = command->queue->device->base_align;
     for (uint32_t i = 0; i < info->arg_count; i++) {
         const struct cld_arg_info *arg = &info->args[i];
-        CLD_REQUIRE(kernel->is_set[i], CL_INVALID_KERNEL_ARGS, "an argument was never set");
+        CLD_REQUIRE(kernel->is_set[i], CL_INVALID_KERNEL_ARGS, "argument %u was never set", i);
         if (arg->kind == CLD_ARG_GLOBAL && kernel->mems[i]) {
             struct cld_mem *mem = cld_object_check(kernel->mems[i], CLD_MEM);
-            CLD_REQUIRE(mem, CL_INVALID_KERNEL_ARGS, "an argument was released after it was set");
+            CLD_REQUIRE(mem, CL_INVALID_KERNEL_ARGS, "argument %u was released after it was set", i);
             CLD_REQUIRE(!mem->parent || !base_align || mem->offset % base_align == 0,
                         CL_MISALIGNED_SUB_BUFFER_OFFSET,
-                        "a sub-buffer's offset is not aligned for the device");
+                        "argument %u is a sub-buffer at byte %zu, no multiple of %u", i, (size_t)mem->offset,
+                        base_align);
             if (!cld_command_hold_mem(command, mem))
                 return CL_OUT_OF_HOST_MEMORY;
             memcpy(args + arg->offset, &mem->data, sizeof mem->data);
         } else if (arg->kind == CLD_ARG_IMAGE) {
             struct cld_mem *mem = cld_object_check(kernel->mems[i], CLD_MEM);
             CLD_REQUIRE(mem && mem->image && mem->type == arg->image_type, CL_INVALID_KERNEL_ARGS,
-                        "an argument was released after it was set");
+                        "argument %u was released after it was set", i);
             if (!cld_command_hold_mem(command, mem))
                 return CL_OUT_OF_HOST_MEMORY;
             const struct cld_image_desc *desc = &mem->image->desc;
@@ -135,13 +137,13 @@ static cl_int snapshot(struct cld_event *command, const struct cld_kernel *kerne
             void *queue;
             memcpy(&queue, args + arg->offset, sizeof queue);
             CLD_REQUIRE(cld_object_check(queue, CLD_QUEUE), CL_INVALID_KERNEL_ARGS,
-                        "an argument was released after it was set");
+                        "argument %u was released after it was set", i);
             if (!cld_command_hold_mem(command, queue)) /* as an object: all are held alike */
                 return CL_OUT_OF_HOST_MEMORY;
         } else if (arg->kind == CLD_ARG_PIPE) {
             struct cld_mem *mem = cld_object_check(kernel->mems[i], CLD_MEM);
             CLD_REQUIRE(mem && mem->type == CL_MEM_OBJECT_PIPE, CL_INVALID_KERNEL_ARGS,
-                        "an argument was released after it was set");
+                        "argument %u was released after it was set", i);
             if (!cld_command_hold_mem(command, mem))
                 return CL_OUT_OF_HOST_MEMORY;
             memcpy(args + arg->offset, &mem->data, sizeof mem->data);
@@ -169,7 +171,7 @@ static cl_int place_argument(struct cld_event *command, const struct cld_arg_inf
     places->end = (places->end + align - 1) & ~(align - 1);
     memcpy(command->kernel.args + arg->offset, &places->end, sizeof places->end);
     CLD_REQUIRE(!__builtin_add_overflow(places->end, size, &places->end), CL_OUT_OF_RESOURCES,
-                "more local memory than there is");
+                "local arguments have more bytes than can be counted");
     places->used += size;
     return CL_SUCCESS;
 }
@@ -177,7 +179,8 @@ static cl_int place_argument(struct cld_event *command, const struct cld_arg_inf
 static cl_int check_local(struct cld_event *command, const struct local_places *places) {
     uint64_t most = command->queue->device->local_memory_size;
     CLD_REQUIRE((!most || places->used <= most) && places->end <= UINT32_MAX, CL_OUT_OF_RESOURCES,
-                "more local memory than the device has");
+                "the launch needs %zu bytes of local memory, at most %zu", (size_t)places->used,
+                (size_t)most);
     command->kernel.local_size = (uint32_t)places->end;
     return CL_SUCCESS;
 }
@@ -584,7 +587,8 @@ cl_int cld_launch_block_fill(struct cld_event *command, const struct cld_ndrange
     if (info->flags & CLD_KERNEL_FREE_GROUPS)
         cld_ndrange_regroup(command->queue, info, launch);
     uint64_t scratch_size;
-    CLD_REQUIRE(find_scratch_size(command, NULL, &scratch_size), CL_OUT_OF_RESOURCES, "too large groups");
+    CLD_REQUIRE(find_scratch_size(command, NULL, &scratch_size), CL_OUT_OF_RESOURCES,
+                "the groups need more memory for their work-items than can be counted: local_work_size");
     launch->globals = info->executable->globals;
     if (info->uses_printf && !(launch->printf_buffer = cld_printf_new()))
         return CL_OUT_OF_HOST_MEMORY;
@@ -627,7 +631,7 @@ __attribute__((flatten)) static cl_int launch_kernel(cl_command_queue command_qu
     struct cld_kernel *kernel = cld_object_check(handle, CLD_KERNEL);
     CLD_REQUIRE(kernel, CL_INVALID_KERNEL, "not a kernel");
     CLD_REQUIRE(kernel->program->context == queue->context, CL_INVALID_CONTEXT,
-                "the queue and the kernel are of different contexts");
+                "the context of kernel is not the context of command_queue");
     CLD_TRY(cld_check_wait(queue, wait));
     struct cld_event *command;
     CLD_TRY(prepare(queue, kernel, type, sizes, wait.event, NULL, &command));

@@ -1,8 +1,8 @@
 /* Global and local sizes of launches (API specification, 5.10). */
 #include "launch/ndrange.h"
 
-#include "base/log.h"
 #include "kernel/kernel.h"
+#include "object/call.h"
 #include "runtime/enqueue_check.h"
 
 /* Work-items of a group that the driver chooses: enough to pay a group's start and to fill vectors, few
@@ -92,7 +92,8 @@ static bool take_single_items(struct cld_launch *launch) {
 cl_int cld_ndrange_check(const struct cld_queue *queue, const struct cld_kernel_info *info, cl_uint work_dim,
                          const size_t *global_offset, const size_t *global_size, const size_t *local_size,
                          bool regroups, struct cld_launch *launch, bool *empty) {
-    CLD_REQUIRE(work_dim >= 1 && work_dim <= 3, CL_INVALID_WORK_DIMENSION, "work_dim is none of 1, 2, 3");
+    CLD_REQUIRE(work_dim >= 1 && work_dim <= 3, CL_INVALID_WORK_DIMENSION, "work_dim is %u, none of 1, 2, 3",
+                work_dim);
     const struct cld_device *device = queue->device;
     *empty = !global_size;
     launch->work_dim = (uint16_t)work_dim;
@@ -108,33 +109,42 @@ cl_int cld_ndrange_check(const struct cld_queue *queue, const struct cld_kernel_
         /* "CL_INVALID_GLOBAL_OFFSET if the value specified in global_work_size + the corresponding values in
          * global_work_offset for any dimensions is greater than the maximum value representable by size_t".
          */
-        CLD_REQUIRE(offset <= SIZE_MAX - global, CL_INVALID_GLOBAL_OFFSET, "offset and size overflow");
+        CLD_REQUIRE(offset <= SIZE_MAX - global, CL_INVALID_GLOBAL_OFFSET,
+                    "global_work_offset[%u] is %zu and global_work_size[%u] is %zu: the sum is no size_t", i,
+                    (size_t)offset, i, (size_t)global);
         launch->global_size[i] = global;
         launch->global_offset[i] = offset;
         launch->local_size[i] = local;
         if (!local_size)
             continue;
-        CLD_REQUIRE(local, CL_INVALID_WORK_GROUP_SIZE, "a local size of 0");
+        CLD_REQUIRE(local, CL_INVALID_WORK_GROUP_SIZE, "local_work_size[%u] is 0, at least 1", i);
         /* "CL_INVALID_WORK_ITEM_SIZE if the number of work-items specified in any of local_work_size is
          * greater than the corresponding values specified by CL_DEVICE_MAX_WORK_ITEM_SIZES". */
         CLD_REQUIRE(!device->max_item_sizes[i] || local <= device->max_item_sizes[i],
-                    CL_INVALID_WORK_ITEM_SIZE, "a local size above CL_DEVICE_MAX_WORK_ITEM_SIZES");
+                    CL_INVALID_WORK_ITEM_SIZE, "local_work_size[%u] is %zu, at most %zu", i, (size_t)local,
+                    (size_t)device->max_item_sizes[i]);
         /* "CL_INVALID_WORK_GROUP_SIZE if local_work_size is specified and does not match the required
          * work-group size for kernel in the program source." */
         CLD_REQUIRE(!required || local == info->reqd_local_size[i], CL_INVALID_WORK_GROUP_SIZE,
-                    "not the kernel's required work-group size");
+                    "local_work_size[%u] is %zu, the kernel requires %u", i, (size_t)local,
+                    (unsigned)info->reqd_local_size[i]);
         /* SPV_INTEL_kernel_attributes: "the maximum possible work-group size in the x, y, and z
          * dimensions" */
         CLD_REQUIRE(!info->max_local_size[i] || local <= info->max_local_size[i], CL_INVALID_WORK_GROUP_SIZE,
-                    "more than the kernel's largest work-group size of a dimension");
+                    "local_work_size[%u] is %zu, at most %zu in this kernel", i, (size_t)local,
+                    (size_t)info->max_local_size[i]);
         CLD_REQUIRE(!__builtin_mul_overflow(items, local, &items), CL_INVALID_WORK_GROUP_SIZE,
-                    "too many work-items in a group");
+                    "local_work_size[%u] is %zu: the product of the local sizes is no size_t", i,
+                    (size_t)local);
     }
     /* "[...] is greater than the value specified by CL_KERNEL_WORK_GROUP_SIZE." */
     CLD_REQUIRE(!most || items <= most, CL_INVALID_WORK_GROUP_SIZE,
-                "more work-items in a group than CL_KERNEL_WORK_GROUP_SIZE");
+                "local_work_size has %zu work-items in a group, at most %zu (CL_KERNEL_WORK_GROUP_SIZE)",
+                (size_t)items, (size_t)most);
     CLD_REQUIRE(!local_size || !info->reqd_sub_groups || suits_sub_groups(info, items),
-                CL_INVALID_WORK_GROUP_SIZE, "not the number of sub-groups that the kernel requires");
+                CL_INVALID_WORK_GROUP_SIZE,
+                "local_work_size has %zu work-items in a group, and the kernel requires %u sub-groups of %u",
+                (size_t)items, (unsigned)info->reqd_sub_groups, (unsigned)info->sub_group_size);
     if (*empty)
         return CL_SUCCESS;
     bool may_choose = !local_size && !info->reqd_sub_groups && !required;
@@ -143,14 +153,16 @@ cl_int cld_ndrange_check(const struct cld_queue *queue, const struct cld_kernel_
     if (!local_size && info->reqd_sub_groups && !required) {
         launch->local_size[0] = info->reqd_sub_groups * info->sub_group_size;
         CLD_REQUIRE(!most || launch->local_size[0] <= most, CL_INVALID_WORK_GROUP_SIZE,
-                    "the kernel requires more sub-groups than a group may have");
+                    "the kernel requires groups of %zu work-items, at most %zu",
+                    (size_t)launch->local_size[0], (size_t)most);
     } else if (!local_size && required) {
         for (int i = 0; i < 3; i++) {
             launch->local_size[i] = info->reqd_local_size[i];
-            CLD_REQUIRE(!__builtin_mul_overflow(items, launch->local_size[i], &items) &&
-                            (!most || items <= most),
-                        CL_INVALID_WORK_GROUP_SIZE,
-                        "the kernel requires more work-items in a group than CL_KERNEL_WORK_GROUP_SIZE");
+            CLD_REQUIRE(
+                !__builtin_mul_overflow(items, launch->local_size[i], &items) && (!most || items <= most),
+                CL_INVALID_WORK_GROUP_SIZE,
+                "the kernel requires groups of %zu work-items, at most %zu (CL_KERNEL_WORK_GROUP_SIZE)",
+                (size_t)items, (size_t)most);
         }
     } else if (!local_size)
         choose_local_size(queue, info, launch->global_size, launch->local_size);
@@ -159,10 +171,12 @@ cl_int cld_ndrange_check(const struct cld_queue *queue, const struct cld_kernel_
          * is not evenly divisible by the local_work_size." */
         uint64_t global = launch->global_size[i], local = launch->local_size[i];
         CLD_REQUIRE(!uniform || global % local == 0, CL_INVALID_WORK_GROUP_SIZE,
-                    "the global size is no multiple of the local size");
+                    "global_work_size[%d] is %zu, no multiple of the local size %zu, and the program has "
+                    "uniform groups (-cl-uniform-work-group-size, or OpenCL C before 2.0)",
+                    i, (size_t)global, (size_t)local);
         launch->num_groups[i] = global / local + (global % local != 0);
         CLD_REQUIRE(!__builtin_mul_overflow(groups, launch->num_groups[i], &groups), CL_OUT_OF_RESOURCES,
-                    "more work-groups than can be counted");
+                    "there are more work-groups than can be counted: global_work_size, local_work_size");
     }
     return CL_SUCCESS;
 }
@@ -237,16 +251,16 @@ CL_API_ENTRY cl_int CL_API_CALL clGetKernelSuggestedLocalWorkSize(cl_command_que
     const struct cld_kernel *kernel = cld_object_check(handle, CLD_KERNEL);
     CLD_REQUIRE(kernel, CL_INVALID_KERNEL, "not a kernel");
     CLD_REQUIRE(kernel->program->context == queue->context, CL_INVALID_CONTEXT,
-                "the queue and the kernel are of different contexts");
+                "the context of kernel is not the context of command_queue");
     const struct cld_kernel_info *info = cld_kernel_info_for(kernel, queue->device);
     CLD_REQUIRE(info, CL_INVALID_PROGRAM_EXECUTABLE, "the program has no executable for the device");
     for (uint32_t i = 0; i < info->arg_count; i++)
-        CLD_REQUIRE(kernel->is_set[i], CL_INVALID_KERNEL_ARGS, "an argument was never set");
+        CLD_REQUIRE(kernel->is_set[i], CL_INVALID_KERNEL_ARGS, "argument %u was never set", i);
     struct cld_launch launch;
     bool empty;
     CLD_TRY(cld_ndrange_check(queue, info, work_dim, global_work_offset, global_work_size, NULL, false,
                               &launch, &empty));
-    CLD_REQUIRE(!empty, CL_INVALID_GLOBAL_WORK_SIZE, "no work-items");
+    CLD_REQUIRE(!empty, CL_INVALID_GLOBAL_WORK_SIZE, "global_work_size has a dimension of 0");
     CLD_REQUIRE(suggested_local_work_size, CL_INVALID_VALUE, "suggested_local_work_size is NULL");
     for (cl_uint i = 0; i < work_dim; i++)
         suggested_local_work_size[i] = (size_t)launch.local_size[i];

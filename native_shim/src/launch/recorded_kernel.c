@@ -3,9 +3,9 @@
 
 #include <string.h>
 
-#include "base/log.h"
 #include "graph/recording.h"
 #include "launch/kernel_command.h"
+#include "object/call.h"
 
 static struct cld_launch_sizes sizes_of(const struct cld_recorded_launch *launch) {
     return (struct cld_launch_sizes){launch->work_dim, launch->offset, launch->has_size ? launch->size : NULL,
@@ -47,7 +47,7 @@ CL_API_ENTRY cl_int CL_API_CALL clCommandNDRangeKernelKHR(
     struct cld_kernel *kernel = cld_object_check(handle, CLD_KERNEL);
     CLD_REQUIRE(kernel, CL_INVALID_KERNEL, "not a kernel");
     CLD_REQUIRE(kernel->program->context == recording.buffer->context, CL_INVALID_CONTEXT,
-                "the command-buffer and the kernel are of different contexts");
+                "the context of kernel is not the context of command_buffer");
     bool asserts = recording.has_asserts || recording.buffer->asserts;
     CLD_REQUIRE(!asserts || local_work_size, CL_INVALID_VALUE,
                 "the number of work-groups is not to grow, and local_work_size is NULL");
@@ -76,21 +76,34 @@ CL_API_ENTRY cl_int CL_API_CALL clCommandNDRangeKernelKHR(
 static cl_int check_config(const struct cld_recorded_launch *launch,
                            const struct cld_mutable_dispatch_config *config) {
     CLD_REQUIRE(!config->work_dim || config->work_dim == launch->work_dim, CL_INVALID_OPERATION,
-                "work_dim is not what it was");
+                "work_dim is %u, it was %u", config->work_dim, launch->work_dim);
     CLD_REQUIRE(!config->global_work_offset || launch->fields & CLD_MUTABLE_DISPATCH_GLOBAL_OFFSET,
-                CL_INVALID_OPERATION, "the offset may not be updated");
+                CL_INVALID_OPERATION,
+                "the offset may not be updated: CL_MUTABLE_DISPATCH_UPDATABLE_FIELDS_KHR was %#lx",
+                (unsigned long)launch->fields);
     CLD_REQUIRE(!config->global_work_size || launch->fields & CLD_MUTABLE_DISPATCH_GLOBAL_SIZE,
-                CL_INVALID_OPERATION, "the global size may not be updated");
+                CL_INVALID_OPERATION,
+                "the global size may not be updated: CL_MUTABLE_DISPATCH_UPDATABLE_FIELDS_KHR was %#lx",
+                (unsigned long)launch->fields);
     CLD_REQUIRE(!config->local_work_size || launch->fields & CLD_MUTABLE_DISPATCH_LOCAL_SIZE,
-                CL_INVALID_OPERATION, "the local size may not be updated");
+                CL_INVALID_OPERATION,
+                "the local size may not be updated: CL_MUTABLE_DISPATCH_UPDATABLE_FIELDS_KHR was %#lx",
+                (unsigned long)launch->fields);
     CLD_REQUIRE(!(config->num_args || config->num_svm_args) ||
                     launch->fields & CLD_MUTABLE_DISPATCH_ARGUMENTS,
-                CL_INVALID_OPERATION, "the arguments may not be updated");
+                CL_INVALID_OPERATION,
+                "the arguments may not be updated: CL_MUTABLE_DISPATCH_UPDATABLE_FIELDS_KHR was %#lx",
+                (unsigned long)launch->fields);
     CLD_REQUIRE(!config->num_exec_infos || launch->fields & CLD_MUTABLE_DISPATCH_EXEC_INFO,
-                CL_INVALID_OPERATION, "the execution info may not be updated");
+                CL_INVALID_OPERATION,
+                "the execution info may not be updated: CL_MUTABLE_DISPATCH_UPDATABLE_FIELDS_KHR was %#lx",
+                (unsigned long)launch->fields);
     CLD_REQUIRE(!config->num_args == !config->arg_list && !config->num_svm_args == !config->arg_svm_list &&
                     !config->num_exec_infos == !config->exec_info_list,
-                CL_INVALID_VALUE, "a list and its length contradict each other");
+                CL_INVALID_VALUE,
+                "a list of the config contradicts its length: num_args is %u, num_svm_args is %u, "
+                "num_exec_infos is %u",
+                config->num_args, config->num_svm_args, config->num_exec_infos);
     return CL_SUCCESS;
 }
 

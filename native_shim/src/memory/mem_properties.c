@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/log.h"
+#include "object/call.h"
 
 /* *at: the list's first word, then what follows its end. */
 static cl_int read_devices(const struct cld_context *context, const cl_mem_properties **at) {
@@ -17,7 +17,8 @@ static cl_int read_devices(const struct cld_context *context, const cl_mem_prope
     for (; **at; ++*at) {
         const struct cld_device *device = cld_object_check((const void *)(uintptr_t)**at, CLD_DEVICE);
         CLD_REQUIRE(device && cld_context_has_device(context, device), CL_INVALID_DEVICE,
-                    "not a device of the context");
+                    "properties has %s, not a device of the context",
+                    cld_describe((const void *)(uintptr_t)**at).text);
     }
     ++*at;
     return CL_SUCCESS;
@@ -44,7 +45,7 @@ cl_int cld_mem_properties_read(const struct cld_context *context, const cl_mem_p
             /* The buffer's address may be asked for (cl_ext_buffer_device_address). Every buffer has one that
              * stays. */
             CLD_REQUIRE(is_buffer && name == CL_MEM_DEVICE_PRIVATE_ADDRESS_EXT, CL_INVALID_PROPERTY,
-                        "not a property of such an object");
+                        "properties has %#lx, which is none of this object", (unsigned long)name);
             CLD_REQUIRE(!is_told, CL_INVALID_PROPERTY, "CL_MEM_DEVICE_PRIVATE_ADDRESS_EXT is there twice");
             CLD_REQUIRE(*at == CL_TRUE || *at == CL_FALSE, CL_INVALID_PROPERTY,
                         "CL_MEM_DEVICE_PRIVATE_ADDRESS_EXT is neither CL_TRUE nor CL_FALSE");
@@ -75,11 +76,12 @@ bool cld_mem_properties_keep(struct cld_mem *mem, const cl_mem_properties *prope
 cl_int cld_mem_import(struct cld_mem *mem, int descriptor) {
     struct stat about;
     int flags = fcntl(descriptor, F_GETFL);
-    CLD_REQUIRE(flags >= 0 && !fstat(descriptor, &about), CL_INVALID_PROPERTY, "not a descriptor");
+    CLD_REQUIRE(flags >= 0 && !fstat(descriptor, &about), CL_INVALID_PROPERTY,
+                "%d in properties is no descriptor that is open", descriptor);
     CLD_REQUIRE((flags & O_ACCMODE) == O_RDWR && S_ISREG(about.st_mode), CL_INVALID_PROPERTY,
-                "not a descriptor of memory that may be written to");
+                "descriptor %d in properties is not one of memory that may be written to", descriptor);
     CLD_REQUIRE((uint64_t)about.st_size >= mem->size, CL_INVALID_PROPERTY,
-                "the descriptor's memory is smaller than the object");
+                "the descriptor has %zu bytes, the object %zu", (size_t)about.st_size, mem->size);
     void *data = mmap(NULL, mem->size, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
     CLD_REQUIRE(data != MAP_FAILED, CL_MEM_OBJECT_ALLOCATION_FAILURE, "the memory cannot be mapped");
     close(descriptor);

@@ -24,7 +24,7 @@ static bool valid_flags(cl_svm_mem_flags flags) {
 }
 
 static void *fail(const char *why) {
-    cld_log(1, "clSVMAlloc: %s", why);
+    cld_refuse("clSVMAlloc", CL_SUCCESS, "%s", why);
     return NULL;
 }
 
@@ -53,5 +53,6 @@ CL_API_ENTRY void *CL_API_CALL clSVMAlloc(cl_context handle, cl_svm_mem_flags fl
 CL_API_ENTRY void CL_API_CALL clSVMFree(cl_context handle, void *svm_pointer) {
     struct cld_context *context = cld_object_check(handle, CLD_CONTEXT);
     if (context && svm_pointer && !cld_allocation_free(context, svm_pointer, true))
-        cld_log(1, "clSVMFree: %p is not what clSVMAlloc returned for this context", svm_pointer);
+        cld_refuse(__func__, CL_SUCCESS, "svm_pointer is %p, not what clSVMAlloc returned for the context",
+                   svm_pointer);
 }

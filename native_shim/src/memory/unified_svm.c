@@ -4,9 +4,9 @@
  * memory is remembered and has no effect. */
 #include <string.h>
 
-#include "base/log.h"
 #include "memory/allocations.h"
 #include "memory/svm_types.h"
+#include "object/call.h"
 #include "object/info.h"
 
 enum {
@@ -49,15 +49,17 @@ static cl_int read_property(const struct cld_context *context, const cld_svm_all
         return CL_SUCCESS;
     case CLD_SVM_ALLOC_ACCESS_FLAGS:
         CLD_REQUIRE(!(pair[1] & ~(cld_svm_alloc_property)ACCESS_FLAGS), CL_INVALID_PROPERTY,
-                    "an unknown bit of CL_SVM_ALLOC_ACCESS_FLAGS_KHR");
+                    "CL_SVM_ALLOC_ACCESS_FLAGS_KHR is %#lx, with an unknown bit", (unsigned long)pair[1]);
         wanted->access = pair[1];
         return CL_SUCCESS;
     case CLD_SVM_ALLOC_ALIGNMENT:
         CLD_REQUIRE(!(pair[1] & (pair[1] - 1)) && pair[1] <= CLD_ALLOCATION_ALIGN, CL_INVALID_PROPERTY,
-                    "the alignment is not a power of two up to 128");
+                    "CL_SVM_ALLOC_ALIGNMENT_KHR is %lu, no power of two up to %u", (unsigned long)pair[1],
+                    (unsigned)CLD_ALLOCATION_ALIGN);
         return CL_SUCCESS;
     default:
-        CLD_REQUIRE(false, CL_INVALID_PROPERTY, "not a property of shared virtual memory");
+        CLD_REQUIRE(false, CL_INVALID_PROPERTY, "properties has %#lx, which is none of shared virtual memory",
+                    (unsigned long)pair[0]);
     }
 }
 
@@ -82,7 +84,8 @@ static cl_int allocate(cl_context handle, const cld_svm_alloc_property *properti
     struct cld_context *context = cld_object_check(handle, CLD_CONTEXT);
     CLD_REQUIRE(context, CL_INVALID_CONTEXT, "not a context");
     CLD_REQUIRE_LIVE(context);
-    CLD_REQUIRE(type < CLD_SVM_TYPES, CL_INVALID_VALUE, "not a type of shared virtual memory");
+    CLD_REQUIRE(type < CLD_SVM_TYPES, CL_INVALID_VALUE, "svm_type_index is %u, less than %u", type,
+                CLD_SVM_TYPES);
     struct cld_allocation wanted = {.size = size, .kind = kinds[type], .is_svm = true};
     CLD_TRY(read_properties(context, properties, &wanted));
     if (!size)
@@ -118,10 +121,11 @@ CL_API_ENTRY cl_int CL_API_CALL clSVMFreeWithPropertiesKHR(cl_context handle,
                                                            cld_svm_free_flags flags, void *ptr) {
     struct cld_context *context = cld_object_check(handle, CLD_CONTEXT);
     CLD_REQUIRE(context, CL_INVALID_CONTEXT, "not a context");
-    CLD_REQUIRE(!properties || !properties[0], CL_INVALID_PROPERTY, "not a property of freeing");
-    CLD_REQUIRE(!flags, CL_INVALID_VALUE, "not a flag of freeing");
+    CLD_REQUIRE(!properties || !properties[0], CL_INVALID_PROPERTY,
+                "properties is not empty, and freeing has none");
+    CLD_REQUIRE(!flags, CL_INVALID_VALUE, "flags is %#lx, 0: freeing has none", (unsigned long)flags);
     CLD_REQUIRE(!ptr || cld_allocation_free(context, ptr, true), CL_INVALID_VALUE,
-                "not an allocation of shared virtual memory");
+                "ptr is %p, not an allocation of shared virtual memory", ptr);
     return CL_SUCCESS;
 }
 
@@ -167,7 +171,7 @@ CL_API_ENTRY cl_int CL_API_CALL clGetSVMPointerInfoKHR(cl_context handle, cl_dev
         return cld_info(&found.device, sizeof found.device, param_value_size, param_value,
                         param_value_size_ret);
     default:
-        CLD_REQUIRE(false, CL_INVALID_VALUE, "param_name is not a query of shared virtual memory");
+        return cld_lack(__func__, CL_INVALID_VALUE, "param_name is not a query of shared virtual memory");
     }
 }
 

@@ -3,12 +3,12 @@
 
 #include <string.h>
 
-#include "base/log.h"
+#include "object/call.h"
 
 cl_int cld_info(const void *bytes, size_t size, size_t param_value_size, void *param_value,
                 size_t *param_value_size_ret) {
     CLD_REQUIRE(!param_value || param_value_size >= size, CL_INVALID_VALUE,
-                "param_value_size is smaller than the answer");
+                "param_value_size is %zu, the answer has %zu bytes: param_name", param_value_size, size);
     if (param_value && size)
         memcpy(param_value, bytes, size);
     if (param_value_size_ret)

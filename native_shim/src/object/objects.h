@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 
+#include "object/call.h"
 #include "object/object.h"
 
 struct cld_event; /* runtime/command.h */

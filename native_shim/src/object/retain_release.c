@@ -1,16 +1,16 @@
 /* clRetain* and clRelease* of every kind. */
-#include "base/log.h"
+#include "object/call.h"
 #include "object/objects.h"
 
 #define RETAIN_RELEASE(Name, type, kind, invalid)                                                            \
     CL_API_ENTRY cl_int CL_API_CALL clRetain##Name(type handle) {                                            \
         cl_int status = cld_object_retain(handle, kind, invalid);                                            \
-        CLD_REQUIRE(!status, invalid, "not a live object of that kind");                                     \
+        CLD_REQUIRE(!status, invalid, "not %s that is referred to", cld_kind_name(kind));                    \
         return CL_SUCCESS;                                                                                   \
     }                                                                                                        \
     CL_API_ENTRY cl_int CL_API_CALL clRelease##Name(type handle) {                                           \
         cl_int status = cld_object_release(handle, kind, invalid);                                           \
-        CLD_REQUIRE(!status, invalid, "not a live object of that kind");                                     \
+        CLD_REQUIRE(!status, invalid, "not %s that is referred to", cld_kind_name(kind));                    \
         return CL_SUCCESS;                                                                                   \
     }
 

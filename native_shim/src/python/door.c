@@ -7,7 +7,7 @@
 
 #include "base/error_names.h"
 #include "base/log.h"
-#include "object/object.h"
+#include "object/call.h"
 #include "python/guest.h"
 
 /* Keys of destroyed handles, until a request takes them along. */
@@ -48,6 +48,19 @@ static void put_forgotten(struct cld_msg *frame) {
         cld_put_int(frame, 0);
 }
 
+/* An operation of the control plane fails: why, and whether that is an error, are in its answer. */
+static void refuse(const char *op, int32_t status, struct cld_msg *reply) {
+    size_t size;
+    bool is_error = cld_get_int(reply) != 0;
+    const char *why = cld_get_bytes(reply, &size);
+    if (reply->failed || !size)
+        why = "it failed", size = strlen(why);
+    if (is_error)
+        cld_refuse(op, status, "%.*s", (int)size, why);
+    else
+        cld_lack(op, status, "%.*s", (int)size, why);
+}
+
 int32_t cld_door_call(const char *op, const struct cld_msg *request, struct cld_msg *reply) {
     struct cld_msg frame;
     cld_msg_init(&frame);
@@ -67,6 +80,8 @@ int32_t cld_door_call(const char *op, const struct cld_msg *request, struct cld_
         uint64_t highest = (uint64_t)cld_get_int(reply);
         if (!reply->failed && code <= 0 && code >= INT32_MIN) {
             status = (int32_t)code;
+            if (status)
+                refuse(op, status, reply);
             uint64_t seen = cld_highest_key;
             while (seen < highest && !atomic_compare_exchange_weak(&cld_highest_key, &seen, highest))
                 ;

@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "base/own_thread.h"
+#include "object/call.h"
 #include "object/lock.h"
 #include "runtime/worker.h"
 
@@ -196,7 +197,9 @@ CL_API_ENTRY cl_int CL_API_CALL clSetEventCallback(cl_event handle, cl_int comma
     CLD_REQUIRE(pfn_notify, CL_INVALID_VALUE, "pfn_notify is NULL");
     CLD_REQUIRE(command_exec_callback_type == CL_SUBMITTED || command_exec_callback_type == CL_RUNNING ||
                     command_exec_callback_type == CL_COMPLETE,
-                CL_INVALID_VALUE, "no callback can be registered for that status");
+                CL_INVALID_VALUE,
+                "command_exec_callback_type is %d, none of CL_SUBMITTED, CL_RUNNING, CL_COMPLETE",
+                command_exec_callback_type);
     struct cld_event_callback *callback = malloc(sizeof *callback);
     CLD_REQUIRE(callback, CL_OUT_OF_HOST_MEMORY, "no memory");
     *callback = (struct cld_event_callback){

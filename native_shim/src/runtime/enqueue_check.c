@@ -1,7 +1,7 @@
 /* The checks that all enqueue functions share. Above each stands the specification's sentence. */
 #include "runtime/enqueue_check.h"
 
-#include "base/log.h"
+#include "object/call.h"
 
 /* queue: NULL, or one that refuses. Of one on the device, which executes nothing of the host's, commands may
  * be recorded all the same: another may take its place. */
@@ -9,9 +9,9 @@ static __attribute__((noinline, cold)) cl_int refuse(const struct cld_queue *que
     bool is_on_device = queue && queue->properties & CL_QUEUE_ON_DEVICE;
     CLD_REQUIRE(queue && (is_recording || !is_on_device), CL_INVALID_COMMAND_QUEUE,
                 "not a host command-queue");
-    CLD_REQUIRE(is_on_device && !atomic_load_explicit(&queue->is_terminated, memory_order_relaxed),
-                CL_CONTEXT_TERMINATED_KHR, "the context was terminated");
-    return CL_SUCCESS;
+    if (is_on_device && !atomic_load_explicit(&queue->is_terminated, memory_order_relaxed))
+        return CL_SUCCESS;
+    return cld_refuse(__func__, CL_CONTEXT_TERMINATED_KHR, "the context was terminated");
 }
 
 /* "CL_INVALID_COMMAND_QUEUE if command_queue is not a valid host command-queue." */
@@ -29,12 +29,13 @@ cl_int cld_check_wait(const struct cld_queue *queue, struct cld_wait wait) {
     if (wait.recording)
         return CL_SUCCESS;
     CLD_REQUIRE(!wait.count == !wait.list, CL_INVALID_EVENT_WAIT_LIST,
-                "the wait list and its length contradict each other");
+                "the wait list contradicts its length");
     for (cl_uint i = 0; i < wait.count; i++) {
         struct cld_event *event = cld_object_check(wait.list[i], CLD_EVENT);
-        CLD_REQUIRE(event, CL_INVALID_EVENT_WAIT_LIST, "an entry of the wait list is not an event");
+        CLD_REQUIRE(event, CL_INVALID_EVENT_WAIT_LIST, "event_wait_list[%u] is %s, not an event", i,
+                    cld_describe(wait.list[i]).text);
         CLD_REQUIRE(event->context == queue->context, CL_INVALID_CONTEXT,
-                    "the queue and an event of the wait list are of different contexts");
+                    "event_wait_list[%u] is an event of another context than command_queue", i);
     }
     return CL_SUCCESS;
 }
@@ -44,6 +45,8 @@ cl_int cld_check_wait(const struct cld_queue *queue, struct cld_wait wait) {
 cl_int cld_check_wait_status(struct cld_wait wait) {
     for (cl_uint i = 0; i < wait.count; i++)
         CLD_REQUIRE(cld_event_status((struct cld_event *)(void *)wait.list[i]) >= 0,
-                    CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST, "an event of the wait list has failed");
+                    CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST,
+                    "event_wait_list[%u] is an event that has failed: %d", i,
+                    cld_event_status((struct cld_event *)(void *)wait.list[i]));
     return CL_SUCCESS;
 }

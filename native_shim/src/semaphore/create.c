@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/log.h"
+#include "object/call.h"
 #include "object/info.h"
 #include "object/semaphore_khr.h"
 #include "runtime/semaphore.h"
@@ -44,10 +44,12 @@ static cl_int read_devices(const struct cld_context *context, const cl_semaphore
     const cl_semaphore_properties_khr *list = *at;
     CLD_REQUIRE(!wishes->has_device, CL_INVALID_PROPERTY, "two lists of devices");
     wishes->has_device = true;
-    CLD_REQUIRE(list[0] && !list[1], CL_INVALID_DEVICE, "not exactly one device");
+    CLD_REQUIRE(list[0] && !list[1], CL_INVALID_DEVICE,
+                "sema_props has no or several devices, and a semaphore has one");
     wishes->device = cld_object_check((const void *)(uintptr_t)list[0], CLD_DEVICE);
     CLD_REQUIRE(wishes->device && is_of(context, wishes->device), CL_INVALID_DEVICE,
-                "not a device of the context");
+                "sema_props has %s, not a device of the context",
+                cld_describe((const void *)(uintptr_t)list[0]).text);
     *at = list + 2;
     return CL_SUCCESS;
 }
@@ -58,7 +60,7 @@ static cl_int read_export(const cl_semaphore_properties_khr **at, struct wishes 
     wishes->has_export = true;
     CLD_REQUIRE(!list[0] || !list[1], CL_INVALID_VALUE, "more than one type to export");
     CLD_REQUIRE(list[0] == CL_SEMAPHORE_HANDLE_OPAQUE_FD_KHR, CL_INVALID_PROPERTY,
-                "nothing can be exported as that type");
+                "nothing can be exported as type %#lx", (unsigned long)list[0]);
     *at = list + 2;
     return CL_SUCCESS;
 }
@@ -75,10 +77,12 @@ static cl_int read_properties(const struct cld_context *context,
         } else if (name == CL_SEMAPHORE_TYPE_KHR) {
             CLD_REQUIRE(!wishes->has_type, CL_INVALID_PROPERTY, "two types");
             wishes->has_type = true;
-            CLD_REQUIRE(*at++ == CL_SEMAPHORE_TYPE_BINARY_KHR, CL_INVALID_PROPERTY, "not a type");
+            CLD_REQUIRE(*at++ == CL_SEMAPHORE_TYPE_BINARY_KHR, CL_INVALID_PROPERTY,
+                        "CL_SEMAPHORE_TYPE_KHR is %#lx, not CL_SEMAPHORE_TYPE_BINARY_KHR",
+                        (unsigned long)at[-1]);
         } else {
             CLD_REQUIRE(name == CL_SEMAPHORE_HANDLE_OPAQUE_FD_KHR, CL_INVALID_PROPERTY,
-                        "not a property of semaphores");
+                        "sema_props has %#lx, which is none of semaphores", (unsigned long)name);
             CLD_REQUIRE(!wishes->has_import, CL_INVALID_PROPERTY, "two handles");
             wishes->has_import = true;
             wishes->descriptor = (int)*at++;
@@ -89,7 +93,7 @@ static cl_int read_properties(const struct cld_context *context,
     CLD_REQUIRE(!wishes->has_import || !wishes->has_export, CL_INVALID_OPERATION,
                 "what is imported is not exported");
     CLD_REQUIRE(!wishes->has_import || cld_semaphore_is_descriptor(wishes->descriptor), CL_INVALID_PROPERTY,
-                "not the descriptor of a semaphore of this driver");
+                "descriptor %d in sema_props is not one of a semaphore of this driver", wishes->descriptor);
     CLD_REQUIRE(wishes->device || context->device_count == 1, CL_INVALID_PROPERTY,
                 "the context has several devices, of which none is named");
     if (!wishes->device)
@@ -186,7 +190,7 @@ CL_API_ENTRY cl_int CL_API_CALL clGetSemaphoreInfoKHR(cl_semaphore_khr handle,
         number = semaphore->is_exportable;
         break;
     default:
-        CLD_REQUIRE(false, CL_INVALID_VALUE, "param_name is not a query of semaphores");
+        return cld_lack(__func__, CL_INVALID_VALUE, "param_name is not a query of semaphores");
     }
     return cld_info(answer, size, param_value_size, param_value, param_value_size_ret);
 }
@@ -199,10 +203,12 @@ clGetSemaphoreHandleForTypeKHR(cl_semaphore_khr sema_object, cl_device_id device
     CLD_REQUIRE(semaphore && semaphore->is_exportable, CL_INVALID_SEMAPHORE_KHR,
                 "not a semaphore that can be exported");
     struct cld_device *device = cld_object_check(device_handle, CLD_DEVICE);
-    CLD_REQUIRE(device && device == semaphore->device, CL_INVALID_DEVICE, "not the semaphore's device");
+    CLD_REQUIRE(device && device == semaphore->device, CL_INVALID_DEVICE, "device is %s, not the semaphore's",
+                cld_describe(device).text);
     CLD_REQUIRE(handle_type == CL_SEMAPHORE_HANDLE_OPAQUE_FD_KHR, CL_INVALID_VALUE,
                 "not the type that the semaphore is exported as");
-    CLD_REQUIRE(!handle_ptr || handle_size >= sizeof(int), CL_INVALID_VALUE, "handle_size is too small");
+    CLD_REQUIRE(!handle_ptr || handle_size >= sizeof(int), CL_INVALID_VALUE,
+                "handle_size is %zu, sizeof(int) is %zu", handle_size, sizeof(int));
     if (handle_ptr) { /* each descriptor that is given out is the application's to close */
         int copy = fcntl(semaphore->descriptor, F_DUPFD_CLOEXEC, 0);
         CLD_REQUIRE(copy >= 0, CL_OUT_OF_RESOURCES, "no descriptor");

@@ -1,5 +1,5 @@
 /* clEnqueueWaitSemaphoresKHR and clEnqueueSignalSemaphoresKHR. */
-#include "base/log.h"
+#include "object/call.h"
 #include "object/semaphore_khr.h"
 #include "runtime/enqueue_check.h"
 #include "runtime/semaphore.h"
@@ -7,15 +7,16 @@
 /* "CL_INVALID_COMMAND_QUEUE [...] if the device associated with command_queue is not same as one of the
  * devices specified by CL_SEMAPHORE_DEVICE_HANDLE_LIST_KHR". */
 static cl_int check_semaphores(const struct cld_queue *queue, cl_uint count, const cl_semaphore_khr *list) {
-    CLD_REQUIRE(count, CL_INVALID_VALUE, "no semaphores");
+    CLD_REQUIRE(count, CL_INVALID_VALUE, "num_sema_objects is 0, at least 1");
     CLD_REQUIRE(list, CL_INVALID_VALUE, "sema_objects is NULL");
     for (cl_uint i = 0; i < count; i++) {
         const struct cld_semaphore *semaphore = cld_object_check(list[i], CLD_SEMAPHORE);
-        CLD_REQUIRE(semaphore, CL_INVALID_SEMAPHORE_KHR, "not a semaphore");
+        CLD_REQUIRE(semaphore, CL_INVALID_SEMAPHORE_KHR, "sema_objects[%u] is %s, not a semaphore", i,
+                    cld_describe(list[i]).text);
         CLD_REQUIRE(semaphore->device == queue->device, CL_INVALID_COMMAND_QUEUE,
-                    "a semaphore of another device than the queue's");
+                    "sema_objects[%u] is of another device than command_queue", i);
         CLD_REQUIRE(semaphore->context == queue->context, CL_INVALID_CONTEXT,
-                    "the queue and a semaphore are of different contexts");
+                    "the context of sema_objects is not the context of command_queue");
     }
     return CL_SUCCESS;
 }
