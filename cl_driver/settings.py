@@ -1,6 +1,6 @@
 """Every environment variable that the driver reads: one table.
 
-The C side's table (build/gen/settings_table.h) and the README's are generated from it. Nothing else in the
+The C side's table (build/gen/settings_table.h) and that of SETTINGS.md are generated from it. Nothing else in the
 driver reads the environment; passes get an options object and read nothing at all.
 """
 
@@ -351,7 +351,7 @@ def malformed(environment: Environment = None) -> list[str]:
 
 
 def markdown() -> str:
-    """The README's table."""
+    """The table of SETTINGS.md."""
     lines = ["| variable | default | meaning |", "|---|---|---|"]
     for s in _ROWS:
         choices = f" ({s.wanted})" if s.choices else ""

@@ -259,8 +259,8 @@ def test_no_python_at_all_is_an_error_and_never_success(broken_tree, run_client,
     assert "is -6, not CL_SUCCESS" in done.stderr
 
 
-def test_the_readme_has_the_settings_table():
-    assert settings.markdown() in (ROOT / "README.md").read_text()
+def test_the_page_has_the_settings_table():
+    assert settings.markdown() in (ROOT / "cl_driver" / "SETTINGS.md").read_text()
 
 
 def test_native_folder():
