@@ -76,8 +76,8 @@ static struct cld_event *new_command_of_several(struct cld_command_buffer *buffe
 }
 
 /* A command of a queue that does nothing. */
-static cl_int enqueue_nothing(struct cld_queue *queue, struct cld_wait wait) {
-    struct cld_event *command = cld_command_new(queue, CLD_COMMAND_COMMAND_BUFFER, NULL, wait.event != NULL);
+static cl_int enqueue_nothing(struct cld_queue *queue, const struct cld_wait *wait) {
+    struct cld_event *command = cld_command_new(queue, CLD_COMMAND_COMMAND_BUFFER, NULL, wait->event != NULL);
     CLD_REQUIRE(command, CL_OUT_OF_HOST_MEMORY, "no memory");
     command->estimate = 0;
     return cld_command_enqueue(command, wait, 0);
@@ -86,29 +86,29 @@ static cl_int enqueue_nothing(struct cld_queue *queue, struct cld_wait wait) {
 /* The command is of the first queue. In each of the others a command that does nothing takes its place: it
  * waits for one before it, and another waits for it. */
 static cl_int enqueue_on_several(struct cld_command_buffer *buffer, struct cld_queue *const *queues,
-                                 struct cld_wait wait) {
+                                 const struct cld_wait *wait) {
     uint32_t others = buffer->queue_count - 1;
-    cl_event *list = malloc(((size_t)wait.count + others) * sizeof *list), event = NULL;
+    cl_event *list = malloc(((size_t)wait->count + others) * sizeof *list), event = NULL;
     CLD_REQUIRE(list, CL_OUT_OF_HOST_MEMORY, "no memory");
-    if (wait.count)
-        memcpy(list, wait.list, wait.count * sizeof *list);
+    if (wait->count)
+        memcpy(list, wait->list, wait->count * sizeof *list);
     cl_int status = CL_SUCCESS;
     uint32_t made = 0;
     for (; made < others && !status; made += !status)
-        status = enqueue_nothing(queues[made + 1], (struct cld_wait){.event = &list[wait.count + made]});
+        status = enqueue_nothing(queues[made + 1], &(struct cld_wait){.event = &list[wait->count + made]});
     struct cld_event *command = status ? NULL : new_command_of_several(buffer, queues);
     if (!status && !command)
         status = CL_OUT_OF_HOST_MEMORY;
-    struct cld_wait all = {.count = wait.count + made, .list = list, .event = &event};
+    struct cld_wait all = {.count = wait->count + made, .list = list, .event = &event};
     if (!status)
-        status = cld_command_enqueue(command, all, 0);
+        status = cld_command_enqueue(command, &all, 0);
     for (uint32_t i = 0; i < others && !status; i++)
-        status = enqueue_nothing(queues[i + 1], (struct cld_wait){.count = 1, .list = &event});
+        status = enqueue_nothing(queues[i + 1], &(struct cld_wait){.count = 1, .list = &event});
     for (uint32_t i = 0; i < made; i++)
-        cld_object_release(list[wait.count + i], CLD_EVENT, CL_INVALID_EVENT);
+        cld_object_release(list[wait->count + i], CLD_EVENT, CL_INVALID_EVENT);
     free(list);
-    if (event && wait.event)
-        *wait.event = event;
+    if (event && wait->event)
+        *wait->event = event;
     else if (event)
         cld_object_release(event, CLD_EVENT, CL_INVALID_EVENT);
     return status;
@@ -127,10 +127,10 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueCommandBufferKHR(cl_uint num_queues, cl
     CLD_TRY(check_queues(buffer, num_queues, queues));
     struct cld_queue *const *chosen = queues ? (struct cld_queue *const *)(void *)queues : buffer->queues;
     CLD_TRY(check_compatible(buffer, chosen));
-    CLD_TRY(cld_check_wait(chosen[0], wait));
+    CLD_TRY(cld_check_wait(chosen[0], &wait));
     if (buffer->queue_count > 1)
-        return enqueue_on_several(buffer, chosen, wait);
+        return enqueue_on_several(buffer, chosen, &wait);
     struct cld_event *command = new_command(buffer, chosen[0], event != NULL);
     CLD_REQUIRE(command, CL_OUT_OF_HOST_MEMORY, "no memory");
-    return cld_command_enqueue(command, wait, 0);
+    return cld_command_enqueue(command, &wait, 0);
 }

@@ -7,7 +7,7 @@
 
 /* Reads where type is CL_COMMAND_READ_BUFFER, else writes. */
 static cl_int transfer(cl_command_queue command_queue, cl_command_type type, cl_mem handle, cl_bool blocking,
-                       size_t offset, size_t size, uint8_t *ptr, struct cld_wait wait) {
+                       size_t offset, size_t size, uint8_t *ptr, const struct cld_wait *wait) {
     bool reads = type == CL_COMMAND_READ_BUFFER;
     struct cld_queue *queue;
     struct cld_mem *buffer;
@@ -25,7 +25,7 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueReadBuffer(cl_command_queue command_que
                                                     void *ptr, cl_uint num_events_in_wait_list,
                                                     const cl_event *event_wait_list, cl_event *event) {
     struct cld_wait wait = {.count = num_events_in_wait_list, .list = event_wait_list, .event = event};
-    return transfer(command_queue, CL_COMMAND_READ_BUFFER, buffer, blocking_read, offset, size, ptr, wait);
+    return transfer(command_queue, CL_COMMAND_READ_BUFFER, buffer, blocking_read, offset, size, ptr, &wait);
 }
 
 CL_API_ENTRY cl_int CL_API_CALL clEnqueueWriteBuffer(cl_command_queue command_queue, cl_mem buffer,
@@ -35,11 +35,11 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueWriteBuffer(cl_command_queue command_qu
     struct cld_wait wait = {.count = num_events_in_wait_list, .list = event_wait_list, .event = event};
     /* Of the host's memory a write reads only. */
     return transfer(command_queue, CL_COMMAND_WRITE_BUFFER, buffer, blocking_write, offset, size,
-                    (uint8_t *)(uintptr_t)ptr, wait);
+                    (uint8_t *)(uintptr_t)ptr, &wait);
 }
 
 static cl_int copy(cl_command_queue command_queue, cl_mem source_handle, cl_mem destination_handle,
-                   size_t src_offset, size_t dst_offset, size_t size, struct cld_wait wait) {
+                   size_t src_offset, size_t dst_offset, size_t size, const struct cld_wait *wait) {
     struct cld_queue *queue;
     struct cld_mem *source, *destination;
     CLD_TRY(cld_check_buffer_copy(command_queue, source_handle, destination_handle, wait, &queue, &source,
@@ -62,7 +62,7 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueCopyBuffer(cl_command_queue command_que
                                                     size_t size, cl_uint num_events_in_wait_list,
                                                     const cl_event *event_wait_list, cl_event *event) {
     struct cld_wait wait = {.count = num_events_in_wait_list, .list = event_wait_list, .event = event};
-    return copy(command_queue, src_buffer, dst_buffer, src_offset, dst_offset, size, wait);
+    return copy(command_queue, src_buffer, dst_buffer, src_offset, dst_offset, size, &wait);
 }
 
 CL_API_ENTRY cl_int CL_API_CALL
@@ -79,7 +79,7 @@ clCommandCopyBufferKHR(cl_command_buffer_khr command_buffer, cl_command_queue co
 }
 
 static cl_int fill(cl_command_queue command_queue, cl_mem handle, const void *pattern, size_t pattern_size,
-                   size_t offset, size_t size, struct cld_wait wait) {
+                   size_t offset, size_t size, const struct cld_wait *wait) {
     struct cld_queue *queue;
     struct cld_mem *buffer;
     CLD_TRY(cld_check_buffer_command(command_queue, handle, wait, &queue, &buffer));
@@ -99,7 +99,7 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueFillBuffer(cl_command_queue command_que
                                                     size_t size, cl_uint num_events_in_wait_list,
                                                     const cl_event *event_wait_list, cl_event *event) {
     struct cld_wait wait = {.count = num_events_in_wait_list, .list = event_wait_list, .event = event};
-    return fill(command_queue, buffer, pattern, pattern_size, offset, size, wait);
+    return fill(command_queue, buffer, pattern, pattern_size, offset, size, &wait);
 }
 
 CL_API_ENTRY cl_int CL_API_CALL

@@ -27,7 +27,7 @@ cl_int cld_check_buffer(const struct cld_queue *queue, cl_mem handle, struct cld
     return CL_SUCCESS;
 }
 
-cl_int cld_check_buffer_command(cl_command_queue command_queue, cl_mem handle, struct cld_wait wait,
+cl_int cld_check_buffer_command(cl_command_queue command_queue, cl_mem handle, const struct cld_wait *wait,
                                 struct cld_queue **queue, struct cld_mem **buffer) {
     CLD_TRY(cld_check_queue(command_queue, wait, queue));
     CLD_TRY(cld_check_buffer(*queue, handle, buffer));
@@ -35,7 +35,7 @@ cl_int cld_check_buffer_command(cl_command_queue command_queue, cl_mem handle, s
 }
 
 cl_int cld_check_buffer_copy(cl_command_queue command_queue, cl_mem source_handle, cl_mem destination_handle,
-                             struct cld_wait wait, struct cld_queue **queue, struct cld_mem **source,
+                             const struct cld_wait *wait, struct cld_queue **queue, struct cld_mem **source,
                              struct cld_mem **destination) {
     CLD_TRY(cld_check_queue(command_queue, wait, queue));
     CLD_TRY(cld_check_buffer(*queue, source_handle, source));

@@ -103,7 +103,7 @@ static bool separate(const struct cld_copy_region *region) {
 
 /* Whether it is done: a small one, if the queue is idle. */
 static bool copy_at_once(struct cld_queue *queue, cl_command_type type, const struct cld_copy_region *region,
-                         bool blocking, struct cld_wait wait) {
+                         bool blocking, const struct cld_wait *wait) {
     size_t rows = region->height * region->depth, bytes = region->width * rows;
     struct cld_event *command;
     if (bytes > (blocking ? BLOCKING : AT_ONCE) || !cld_immediate_begin(queue, type, wait, &command))
@@ -112,15 +112,15 @@ static bool copy_at_once(struct cld_queue *queue, cl_command_type type, const st
         memmove(region->destination, region->source, region->width);
     else
         copy_rows(region, 0, rows);
-    cld_immediate_end(queue, command, wait.event);
+    cld_immediate_end(queue, command, wait->event);
     return true;
 }
 
 static struct cld_event *new_copy(struct cld_queue *queue, cl_command_type type,
                                   const struct cld_operation *operation, const struct cld_copy_region *region,
-                                  struct cld_wait wait) {
+                                  const struct cld_wait *wait) {
     size_t rows = region->height * region->depth, bytes = region->width * rows;
-    struct cld_event *command = cld_command_new(queue, type, operation, wait.event);
+    struct cld_event *command = cld_command_new(queue, type, operation, wait->event);
     if (!command)
         return NULL;
     command->copy = *region;
@@ -135,7 +135,7 @@ static struct cld_event *new_copy(struct cld_queue *queue, cl_command_type type,
 }
 
 cl_int cld_enqueue_copy(struct cld_queue *queue, cl_command_type type, struct cld_mem *a, struct cld_mem *b,
-                        const struct cld_copy_region *region, bool blocking, struct cld_wait wait) {
+                        const struct cld_copy_region *region, bool blocking, const struct cld_wait *wait) {
     if (copy_at_once(queue, type, region, blocking, wait))
         return CL_SUCCESS;
     struct cld_event *command = new_copy(queue, type, &copy_operation, region, wait);
@@ -149,7 +149,7 @@ cl_int cld_enqueue_copy(struct cld_queue *queue, cl_command_type type, struct cl
 
 cl_int cld_enqueue_variable_copy(struct cld_queue *queue, cl_command_type type,
                                  struct cld_executable *executable, const struct cld_copy_region *region,
-                                 bool blocking, struct cld_wait wait) {
+                                 bool blocking, const struct cld_wait *wait) {
     bool is_done = copy_at_once(queue, type, region, blocking, wait);
     struct cld_event *command =
         is_done ? NULL : new_copy(queue, type, &variable_copy_operation, region, wait);
@@ -208,17 +208,17 @@ static const struct cld_operation fill_operation = {.run = run_fill};
 
 cl_int cld_enqueue_fill(struct cld_queue *queue, cl_command_type type, struct cld_mem *buffer,
                         uint8_t *destination, size_t size, const void *pattern, size_t pattern_size,
-                        struct cld_wait wait) {
+                        const struct cld_wait *wait) {
     uint8_t repeated[128];
     for (size_t at = 0; at < sizeof repeated; at += pattern_size)
         memcpy(repeated + at, pattern, pattern_size);
     struct cld_event *command;
     if (size <= AT_ONCE && cld_immediate_begin(queue, type, wait, &command)) {
         fill(destination, size, repeated, 128);
-        cld_immediate_end(queue, command, wait.event);
+        cld_immediate_end(queue, command, wait->event);
         return CL_SUCCESS;
     }
-    command = cld_command_new(queue, type, &fill_operation, wait.event);
+    command = cld_command_new(queue, type, &fill_operation, wait->event);
     CLD_REQUIRE(command, CL_OUT_OF_HOST_MEMORY, "no memory");
     command->fill.destination = destination;
     command->fill.size = size;
@@ -257,7 +257,7 @@ static const struct cld_operation fill_rows_operation = {.run = run_fill_rows};
 
 cl_int cld_enqueue_fill_rows(struct cld_queue *queue, cl_command_type type, struct cld_mem *mem,
                              const struct cld_copy_region *region, const void *pattern, size_t pattern_size,
-                             struct cld_wait wait) {
+                             const struct cld_wait *wait) {
     bool is_power_of_two = 16 % pattern_size == 0;
     if (is_power_of_two && is_linear(region))
         return cld_enqueue_fill(queue, type, mem, region->destination, region->width, pattern, pattern_size,
@@ -270,10 +270,10 @@ cl_int cld_enqueue_fill_rows(struct cld_queue *queue, cl_command_type type, stru
     struct cld_event *command;
     if (bytes <= AT_ONCE && cld_immediate_begin(queue, type, wait, &command)) {
         fill_rows(region, repeated, period, 0, rows);
-        cld_immediate_end(queue, command, wait.event);
+        cld_immediate_end(queue, command, wait->event);
         return CL_SUCCESS;
     }
-    command = cld_command_new(queue, type, &fill_rows_operation, wait.event);
+    command = cld_command_new(queue, type, &fill_rows_operation, wait->event);
     CLD_REQUIRE(command, CL_OUT_OF_HOST_MEMORY, "no memory");
     command->fill_rows.to = *region;
     memcpy(command->fill_rows.pattern, repeated, sizeof repeated);
@@ -289,13 +289,13 @@ cl_int cld_enqueue_fill_rows(struct cld_queue *queue, cl_command_type type, stru
 }
 
 cl_int cld_enqueue_nothing(struct cld_queue *queue, cl_command_type type, struct cld_mem *const *mems,
-                           cl_uint mem_count, bool blocking, struct cld_wait wait) {
+                           cl_uint mem_count, bool blocking, const struct cld_wait *wait) {
     struct cld_event *command;
     if (cld_immediate_begin(queue, type, wait, &command)) {
-        cld_immediate_end(queue, command, wait.event);
+        cld_immediate_end(queue, command, wait->event);
         return CL_SUCCESS;
     }
-    command = cld_command_new(queue, type, NULL, wait.event);
+    command = cld_command_new(queue, type, NULL, wait->event);
     CLD_REQUIRE(command, CL_OUT_OF_HOST_MEMORY, "no memory");
     command->estimate = 0;
     for (cl_uint i = 0; i < mem_count; i++)

@@ -11,10 +11,10 @@ cl_int cld_check_mem(const struct cld_queue *queue, cl_mem handle, struct cld_me
 /* A buffer of it, a sub-buffer only if it is aligned as the device asks. */
 cl_int cld_check_buffer(const struct cld_queue *queue, cl_mem handle, struct cld_mem **buffer);
 /* A command of a queue, its wait list and one buffer, or a buffer to copy from and one to copy to. */
-cl_int cld_check_buffer_command(cl_command_queue command_queue, cl_mem handle, struct cld_wait wait,
+cl_int cld_check_buffer_command(cl_command_queue command_queue, cl_mem handle, const struct cld_wait *wait,
                                 struct cld_queue **queue, struct cld_mem **buffer);
 cl_int cld_check_buffer_copy(cl_command_queue command_queue, cl_mem source_handle, cl_mem destination_handle,
-                             struct cld_wait wait, struct cld_queue **queue, struct cld_mem **source,
+                             const struct cld_wait *wait, struct cld_queue **queue, struct cld_mem **source,
                              struct cld_mem **destination);
 /* An image of it; CL_INVALID_MEM_OBJECT, CL_INVALID_CONTEXT. */
 cl_int cld_check_image(const struct cld_queue *queue, cl_mem handle, struct cld_mem **image);
@@ -63,26 +63,26 @@ cl_int cld_check_image_region(const struct cld_mem *image, const size_t *origin,
 
 /* Copies region; a or b is held meanwhile unless NULL. Small ones are done at once if the queue is idle. */
 cl_int cld_enqueue_copy(struct cld_queue *queue, cl_command_type type, struct cld_mem *a, struct cld_mem *b,
-                        const struct cld_copy_region *region, bool blocking, struct cld_wait wait);
+                        const struct cld_copy_region *region, bool blocking, const struct cld_wait *wait);
 
 /* The same where one side is a program-scope variable of the executable: takes over a hold on it. */
 cl_int cld_enqueue_variable_copy(struct cld_queue *queue, cl_command_type type,
                                  struct cld_executable *executable, const struct cld_copy_region *region,
-                                 bool blocking, struct cld_wait wait);
+                                 bool blocking, const struct cld_wait *wait);
 
 /* Repeats the pattern over size bytes, a multiple of pattern_size, which is a power of two up to 128. */
 cl_int cld_enqueue_fill(struct cld_queue *queue, cl_command_type type, struct cld_mem *buffer,
                         uint8_t *destination, size_t size, const void *pattern, size_t pattern_size,
-                        struct cld_wait wait);
+                        const struct cld_wait *wait);
 
 /* The same for the destination's rows of the region; pattern_size up to 16. */
 cl_int cld_enqueue_fill_rows(struct cld_queue *queue, cl_command_type type, struct cld_mem *mem,
                              const struct cld_copy_region *region, const void *pattern, size_t pattern_size,
-                             struct cld_wait wait);
+                             const struct cld_wait *wait);
 
 /* A command that does nothing but take its place in the order. mem is held meanwhile unless NULL. */
 cl_int cld_enqueue_nothing(struct cld_queue *queue, cl_command_type type, struct cld_mem *const *mems,
-                           cl_uint mem_count, bool blocking, struct cld_wait wait);
+                           cl_uint mem_count, bool blocking, const struct cld_wait *wait);
 
 static inline struct cld_copy_region cld_linear(void *destination, const void *source, size_t size) {
     return (struct cld_copy_region){

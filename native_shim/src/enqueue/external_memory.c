@@ -5,7 +5,7 @@
 #include "object/call.h"
 
 static cl_int hand_over(cl_command_queue command_queue, cl_command_type type, cl_uint count,
-                        const cl_mem *list, struct cld_wait wait) {
+                        const cl_mem *list, const struct cld_wait *wait) {
     struct cld_queue *queue;
     CLD_TRY(cld_check_queue(command_queue, wait, &queue));
     CLD_REQUIRE(!count == !list, CL_INVALID_VALUE, "mem_objects and num_mem_objects contradict each other");
@@ -30,7 +30,7 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueAcquireExternalMemObjectsKHR(
     cl_uint num_events_in_wait_list, const cl_event *event_wait_list, cl_event *event) {
     struct cld_wait wait = {.count = num_events_in_wait_list, .list = event_wait_list, .event = event};
     return hand_over(command_queue, CL_COMMAND_ACQUIRE_EXTERNAL_MEM_OBJECTS_KHR, num_mem_objects, mem_objects,
-                     wait);
+                     &wait);
 }
 
 CL_API_ENTRY cl_int CL_API_CALL clEnqueueReleaseExternalMemObjectsKHR(
@@ -38,5 +38,5 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueReleaseExternalMemObjectsKHR(
     cl_uint num_events_in_wait_list, const cl_event *event_wait_list, cl_event *event) {
     struct cld_wait wait = {.count = num_events_in_wait_list, .list = event_wait_list, .event = event};
     return hand_over(command_queue, CL_COMMAND_RELEASE_EXTERNAL_MEM_OBJECTS_KHR, num_mem_objects, mem_objects,
-                     wait);
+                     &wait);
 }

@@ -28,7 +28,7 @@ static cl_int check_variable(const struct cld_executable *executable, const char
 /* Reads where type says so, else writes. */
 static cl_int transfer(cl_command_queue command_queue, cl_command_type type, cl_program handle,
                        const char *name, cl_bool blocking, size_t size, size_t offset, uint8_t *ptr,
-                       struct cld_wait wait) {
+                       const struct cld_wait *wait) {
     bool reads = type == CL_COMMAND_READ_GLOBAL_VARIABLE_INTEL;
     struct cld_queue *queue;
     CLD_TRY(cld_check_queue(command_queue, wait, &queue));
@@ -57,7 +57,7 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueReadGlobalVariableINTEL(
     cl_event *event) {
     struct cld_wait wait = {.count = num_events_in_wait_list, .list = event_wait_list, .event = event};
     return transfer(command_queue, CL_COMMAND_READ_GLOBAL_VARIABLE_INTEL, program, name, blocking_read, size,
-                    offset, ptr, wait);
+                    offset, ptr, &wait);
 }
 
 CL_API_ENTRY cl_int CL_API_CALL clEnqueueWriteGlobalVariableINTEL(
@@ -67,5 +67,5 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueWriteGlobalVariableINTEL(
     struct cld_wait wait = {.count = num_events_in_wait_list, .list = event_wait_list, .event = event};
     /* Of the host's memory a write reads only. */
     return transfer(command_queue, CL_COMMAND_WRITE_GLOBAL_VARIABLE_INTEL, program, name, blocking_write,
-                    size, offset, (uint8_t *)(uintptr_t)ptr, wait);
+                    size, offset, (uint8_t *)(uintptr_t)ptr, &wait);
 }

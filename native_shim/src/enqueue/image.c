@@ -101,7 +101,7 @@ struct transfer {
 
 static cl_int check_host_transfer(struct transfer *transfer, cl_command_queue queue, cl_mem image,
                                   const size_t *origin, const size_t *region, size_t row_pitch,
-                                  size_t slice_pitch, const void *ptr, struct cld_wait wait) {
+                                  size_t slice_pitch, const void *ptr, const struct cld_wait *wait) {
     CLD_TRY(cld_check_queue(queue, wait, &transfer->queue));
     CLD_TRY(cld_check_image(transfer->queue, image, &transfer->image));
     CLD_TRY(cld_check_wait(transfer->queue, wait));
@@ -113,7 +113,7 @@ static cl_int check_host_transfer(struct transfer *transfer, cl_command_queue qu
 }
 
 static cl_int enqueue_out(const struct transfer *transfer, cl_command_type type, void *to, bool blocking,
-                          struct cld_wait wait) {
+                          const struct cld_wait *wait) {
     const struct cld_image_rect *inside = &transfer->inside;
     struct cld_copy_region copy =
         cld_rectangle(to, &transfer->outside, transfer->image->data, &inside->rect, inside->region);
@@ -121,7 +121,7 @@ static cl_int enqueue_out(const struct transfer *transfer, cl_command_type type,
 }
 
 static cl_int enqueue_in(const struct transfer *transfer, cl_command_type type, const void *from,
-                         bool blocking, struct cld_wait wait) {
+                         bool blocking, const struct cld_wait *wait) {
     const struct cld_image_rect *inside = &transfer->inside;
     struct cld_copy_region copy =
         cld_rectangle(transfer->image->data, &inside->rect, from, &transfer->outside, inside->region);
@@ -136,9 +136,9 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueReadImage(cl_command_queue command_queu
     struct cld_wait wait = {.count = num_events_in_wait_list, .list = event_wait_list, .event = event};
     struct transfer transfer = {0};
     CLD_TRY(check_host_transfer(&transfer, command_queue, image, origin, region, row_pitch, slice_pitch, ptr,
-                                wait));
+                                &wait));
     CLD_TRY(cld_check_host_reads(transfer.image));
-    return enqueue_out(&transfer, CL_COMMAND_READ_IMAGE, ptr, blocking_read, wait);
+    return enqueue_out(&transfer, CL_COMMAND_READ_IMAGE, ptr, blocking_read, &wait);
 }
 
 CL_API_ENTRY cl_int CL_API_CALL clEnqueueWriteImage(cl_command_queue command_queue, cl_mem image,
@@ -150,13 +150,13 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueWriteImage(cl_command_queue command_que
     struct cld_wait wait = {.count = num_events_in_wait_list, .list = event_wait_list, .event = event};
     struct transfer transfer = {0};
     CLD_TRY(check_host_transfer(&transfer, command_queue, image, origin, region, input_row_pitch,
-                                input_slice_pitch, ptr, wait));
+                                input_slice_pitch, ptr, &wait));
     CLD_TRY(cld_check_host_writes(transfer.image));
-    return enqueue_in(&transfer, CL_COMMAND_WRITE_IMAGE, ptr, blocking_write, wait);
+    return enqueue_in(&transfer, CL_COMMAND_WRITE_IMAGE, ptr, blocking_write, &wait);
 }
 
 static cl_int fill_image(cl_command_queue command_queue, cl_mem handle, const void *fill_color,
-                         const size_t *origin, const size_t *region, struct cld_wait wait) {
+                         const size_t *origin, const size_t *region, const struct cld_wait *wait) {
     struct cld_queue *queue;
     struct cld_mem *image;
     struct cld_image_rect inside;
@@ -179,7 +179,7 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueFillImage(cl_command_queue command_queu
                                                    const size_t *region, cl_uint num_events_in_wait_list,
                                                    const cl_event *event_wait_list, cl_event *event) {
     struct cld_wait wait = {.count = num_events_in_wait_list, .list = event_wait_list, .event = event};
-    return fill_image(command_queue, image, fill_color, origin, region, wait);
+    return fill_image(command_queue, image, fill_color, origin, region, &wait);
 }
 
 CL_API_ENTRY cl_int CL_API_CALL clCommandFillImageKHR(
@@ -196,7 +196,7 @@ CL_API_ENTRY cl_int CL_API_CALL clCommandFillImageKHR(
 
 static cl_int copy_image(cl_command_queue command_queue, cl_mem src_image, cl_mem dst_image,
                          const size_t *src_origin, const size_t *dst_origin, const size_t *region,
-                         struct cld_wait wait) {
+                         const struct cld_wait *wait) {
     struct cld_queue *queue;
     struct cld_mem *source, *destination;
     struct cld_image_rect from, to;
@@ -231,7 +231,7 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueCopyImage(cl_command_queue command_queu
                                                    cl_uint num_events_in_wait_list,
                                                    const cl_event *event_wait_list, cl_event *event) {
     struct cld_wait wait = {.count = num_events_in_wait_list, .list = event_wait_list, .event = event};
-    return copy_image(command_queue, src_image, dst_image, src_origin, dst_origin, region, wait);
+    return copy_image(command_queue, src_image, dst_image, src_origin, dst_origin, region, &wait);
 }
 
 CL_API_ENTRY cl_int CL_API_CALL
@@ -250,7 +250,7 @@ clCommandCopyImageKHR(cl_command_buffer_khr command_buffer, cl_command_queue com
 
 static cl_int check_buffer_transfer(struct transfer *transfer, cl_command_queue queue, cl_mem image,
                                     cl_mem buffer, const size_t *origin, const size_t *region, size_t offset,
-                                    struct cld_wait wait) {
+                                    const struct cld_wait *wait) {
     const struct cld_image_rect *inside = &transfer->inside;
     struct cld_rect *rect = &transfer->outside;
     CLD_TRY(cld_check_queue(queue, wait, &transfer->queue));
@@ -271,7 +271,7 @@ static cl_int check_buffer_transfer(struct transfer *transfer, cl_command_queue 
 
 static cl_int copy_to_buffer(cl_command_queue command_queue, cl_mem src_image, cl_mem dst_buffer,
                              const size_t *src_origin, const size_t *region, size_t dst_offset,
-                             struct cld_wait wait) {
+                             const struct cld_wait *wait) {
     struct transfer transfer;
     CLD_TRY(check_buffer_transfer(&transfer, command_queue, src_image, dst_buffer, src_origin, region,
                                   dst_offset, wait));
@@ -285,7 +285,7 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueCopyImageToBuffer(cl_command_queue comm
                                                            cl_uint num_events_in_wait_list,
                                                            const cl_event *event_wait_list, cl_event *event) {
     struct cld_wait wait = {.count = num_events_in_wait_list, .list = event_wait_list, .event = event};
-    return copy_to_buffer(command_queue, src_image, dst_buffer, src_origin, region, dst_offset, wait);
+    return copy_to_buffer(command_queue, src_image, dst_buffer, src_origin, region, dst_offset, &wait);
 }
 
 CL_API_ENTRY cl_int CL_API_CALL clCommandCopyImageToBufferKHR(
@@ -304,7 +304,7 @@ CL_API_ENTRY cl_int CL_API_CALL clCommandCopyImageToBufferKHR(
 
 static cl_int copy_from_buffer(cl_command_queue command_queue, cl_mem src_buffer, cl_mem dst_image,
                                size_t src_offset, const size_t *dst_origin, const size_t *region,
-                               struct cld_wait wait) {
+                               const struct cld_wait *wait) {
     struct transfer transfer;
     CLD_TRY(check_buffer_transfer(&transfer, command_queue, dst_image, src_buffer, dst_origin, region,
                                   src_offset, wait));
@@ -318,7 +318,7 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueCopyBufferToImage(cl_command_queue comm
                                                            cl_uint num_events_in_wait_list,
                                                            const cl_event *event_wait_list, cl_event *event) {
     struct cld_wait wait = {.count = num_events_in_wait_list, .list = event_wait_list, .event = event};
-    return copy_from_buffer(command_queue, src_buffer, dst_image, src_offset, dst_origin, region, wait);
+    return copy_from_buffer(command_queue, src_buffer, dst_image, src_offset, dst_origin, region, &wait);
 }
 
 CL_API_ENTRY cl_int CL_API_CALL clCommandCopyBufferToImageKHR(

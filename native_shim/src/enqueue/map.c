@@ -116,7 +116,7 @@ static cl_int check_access(const struct cld_mem *mem, cl_map_flags map_flags) {
 
 static cl_int map(struct cld_queue *queue, cl_command_type type, struct cld_mem *mem,
                   const struct cld_image_rect *what, cl_bool blocking_map, cl_map_flags map_flags,
-                  struct cld_wait wait, void **pointer) {
+                  const struct cld_wait *wait, void **pointer) {
     CLD_TRY(remember(mem, what, map_flags & MAP_WRITES));
     uint8_t *start = mem->data + what->rect.offset;
     cl_int status = cld_enqueue_nothing(queue, type, &mem, 1, blocking_map, wait);
@@ -128,7 +128,7 @@ static cl_int map(struct cld_queue *queue, cl_command_type type, struct cld_mem 
 }
 
 static cl_int map_buffer(cl_command_queue command_queue, cl_mem handle, cl_bool blocking_map,
-                         cl_map_flags map_flags, size_t offset, size_t size, struct cld_wait wait,
+                         cl_map_flags map_flags, size_t offset, size_t size, const struct cld_wait *wait,
                          void **pointer) {
     struct cld_queue *queue;
     struct cld_mem *buffer;
@@ -148,7 +148,7 @@ CL_API_ENTRY void *CL_API_CALL clEnqueueMapBuffer(cl_command_queue command_queue
                                                   cl_int *errcode_ret) {
     struct cld_wait wait = {.count = num_events_in_wait_list, .list = event_wait_list, .event = event};
     void *pointer = NULL;
-    cl_int status = map_buffer(command_queue, handle, blocking_map, map_flags, offset, size, wait, &pointer);
+    cl_int status = map_buffer(command_queue, handle, blocking_map, map_flags, offset, size, &wait, &pointer);
     if (errcode_ret)
         *errcode_ret = status;
     return pointer;
@@ -156,7 +156,7 @@ CL_API_ENTRY void *CL_API_CALL clEnqueueMapBuffer(cl_command_queue command_queue
 
 static cl_int map_image(cl_command_queue command_queue, cl_mem handle, cl_bool blocking_map,
                         cl_map_flags map_flags, const size_t *origin, const size_t *region, size_t *row_pitch,
-                        size_t *slice_pitch, struct cld_wait wait, void **pointer) {
+                        size_t *slice_pitch, const struct cld_wait *wait, void **pointer) {
     struct cld_queue *queue;
     struct cld_mem *image;
     struct cld_image_rect inside;
@@ -185,7 +185,7 @@ CL_API_ENTRY void *CL_API_CALL clEnqueueMapImage(
     struct cld_wait wait = {.count = num_events_in_wait_list, .list = event_wait_list, .event = event};
     void *pointer = NULL;
     cl_int status = map_image(command_queue, image, blocking_map, map_flags, origin, region, image_row_pitch,
-                              image_slice_pitch, wait, &pointer);
+                              image_slice_pitch, &wait, &pointer);
     if (errcode_ret)
         *errcode_ret = status;
     return pointer;
@@ -197,20 +197,20 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueUnmapMemObject(cl_command_queue command
     struct cld_wait wait = {.count = num_events_in_wait_list, .list = event_wait_list, .event = event};
     struct cld_queue *queue;
     struct cld_mem *mem;
-    CLD_TRY(cld_check_queue(command_queue, wait, &queue));
+    CLD_TRY(cld_check_queue(command_queue, &wait, &queue));
     CLD_TRY(cld_check_mem(queue, handle, &mem));
     /* "CL_INVALID_MEM_OBJECT if memobj is not a valid memory object or is a pipe object." */
     CLD_REQUIRE(mem->type != CL_MEM_OBJECT_PIPE, CL_INVALID_MEM_OBJECT,
                 "memobj is a pipe, which cannot be mapped");
-    CLD_TRY(cld_check_wait(queue, wait));
+    CLD_TRY(cld_check_wait(queue, &wait));
     /* "CL_INVALID_VALUE if mapped_ptr is not a valid pointer returned by clEnqueueMapBuffer or
      * clEnqueueMapImage for memobj." */
     CLD_REQUIRE(forget(mem, mapped_ptr), CL_INVALID_VALUE, "mapped_ptr is not mapped");
-    return cld_enqueue_nothing(queue, CL_COMMAND_UNMAP_MEM_OBJECT, &mem, 1, false, wait);
+    return cld_enqueue_nothing(queue, CL_COMMAND_UNMAP_MEM_OBJECT, &mem, 1, false, &wait);
 }
 
 static cl_int migrate(cl_command_queue command_queue, cl_uint num_mem_objects, const cl_mem *mem_objects,
-                      cl_mem_migration_flags flags, struct cld_wait wait) {
+                      cl_mem_migration_flags flags, const struct cld_wait *wait) {
     struct cld_queue *queue;
     struct cld_mem *mem;
     CLD_TRY(cld_check_queue(command_queue, wait, &queue));
@@ -231,5 +231,5 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueMigrateMemObjects(cl_command_queue comm
                                                            cl_uint num_events_in_wait_list,
                                                            const cl_event *event_wait_list, cl_event *event) {
     struct cld_wait wait = {.count = num_events_in_wait_list, .list = event_wait_list, .event = event};
-    return migrate(command_queue, num_mem_objects, mem_objects, flags, wait);
+    return migrate(command_queue, num_mem_objects, mem_objects, flags, &wait);
 }

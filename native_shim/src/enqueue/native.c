@@ -32,8 +32,8 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueNativeKernel(cl_command_queue command_q
                                                       const cl_event *event_wait_list, cl_event *event) {
     struct cld_wait wait = {.count = num_events_in_wait_list, .list = event_wait_list, .event = event};
     struct cld_queue *queue;
-    CLD_TRY(cld_check_queue(command_queue, wait, &queue));
-    CLD_TRY(cld_check_wait(queue, wait));
+    CLD_TRY(cld_check_queue(command_queue, &wait, &queue));
+    CLD_TRY(cld_check_wait(queue, &wait));
     CLD_REQUIRE(user_func, CL_INVALID_VALUE, "user_func is NULL");
     CLD_REQUIRE(args || (!cb_args && !num_mem_objects), CL_INVALID_VALUE,
                 "args is NULL: cb_args, num_mem_objects are not 0");
@@ -67,5 +67,5 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueNativeKernel(cl_command_queue command_q
     if (status)
         cld_command_discard(command);
     CLD_REQUIRE(!status, status, "a memory object or its place in args is not valid");
-    return cld_command_enqueue(command, wait, 0);
+    return cld_command_enqueue(command, &wait, 0);
 }

@@ -47,7 +47,7 @@ struct cld_copy_region cld_rectangle(uint8_t *destination, const struct cld_rect
 static cl_int transfer(cl_command_queue command_queue, cl_command_type type, cl_mem handle, cl_bool blocking,
                        const size_t *buffer_origin, const size_t *host_origin, const size_t *region,
                        size_t buffer_row_pitch, size_t buffer_slice_pitch, size_t host_row_pitch,
-                       size_t host_slice_pitch, uint8_t *ptr, struct cld_wait wait) {
+                       size_t host_slice_pitch, uint8_t *ptr, const struct cld_wait *wait) {
     struct cld_queue *queue;
     struct cld_mem *buffer;
     struct cld_rect inside, host;
@@ -74,7 +74,7 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueReadBufferRect(cl_command_queue command
     struct cld_wait wait = {.count = num_events_in_wait_list, .list = event_wait_list, .event = event};
     return transfer(command_queue, CL_COMMAND_READ_BUFFER_RECT, buffer, blocking_read, buffer_origin,
                     host_origin, region, buffer_row_pitch, buffer_slice_pitch, host_row_pitch,
-                    host_slice_pitch, ptr, wait);
+                    host_slice_pitch, ptr, &wait);
 }
 
 CL_API_ENTRY cl_int CL_API_CALL clEnqueueWriteBufferRect(cl_command_queue command_queue, cl_mem buffer,
@@ -88,13 +88,13 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueWriteBufferRect(cl_command_queue comman
     /* Of the host's rectangle a write reads only. */
     return transfer(command_queue, CL_COMMAND_WRITE_BUFFER_RECT, buffer, blocking_write, buffer_origin,
                     host_origin, region, buffer_row_pitch, buffer_slice_pitch, host_row_pitch,
-                    host_slice_pitch, (uint8_t *)(uintptr_t)ptr, wait);
+                    host_slice_pitch, (uint8_t *)(uintptr_t)ptr, &wait);
 }
 
 static cl_int copy_rect(cl_command_queue command_queue, cl_mem source_handle, cl_mem destination_handle,
                         const size_t *src_origin, const size_t *dst_origin, const size_t *region,
                         size_t src_row_pitch, size_t src_slice_pitch, size_t dst_row_pitch,
-                        size_t dst_slice_pitch, struct cld_wait wait) {
+                        size_t dst_slice_pitch, const struct cld_wait *wait) {
     struct cld_queue *queue;
     struct cld_mem *source, *destination;
     struct cld_rect from, to;
@@ -127,7 +127,7 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueCopyBufferRect(cl_command_queue command
                                                         const cl_event *event_wait_list, cl_event *event) {
     struct cld_wait wait = {.count = num_events_in_wait_list, .list = event_wait_list, .event = event};
     return copy_rect(command_queue, src_buffer, dst_buffer, src_origin, dst_origin, region, src_row_pitch,
-                     src_slice_pitch, dst_row_pitch, dst_slice_pitch, wait);
+                     src_slice_pitch, dst_row_pitch, dst_slice_pitch, &wait);
 }
 
 CL_API_ENTRY cl_int CL_API_CALL clCommandCopyBufferRectKHR(

@@ -32,7 +32,7 @@ static void end_free(struct cld_event *command, cl_int status) {
 static const struct cld_operation free_operation = {.run = run_free, .end = end_free};
 
 /* What every entry point here begins with. */
-static cl_int begin(cl_command_queue command_queue, struct cld_wait wait, struct cld_queue **queue) {
+static cl_int begin(cl_command_queue command_queue, const struct cld_wait *wait, struct cld_queue **queue) {
     CLD_TRY(cld_check_queue(command_queue, wait, queue));
     return cld_check_wait(*queue, wait);
 }
@@ -43,7 +43,7 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueSVMFree(
     cl_uint num_events_in_wait_list, const cl_event *event_wait_list, cl_event *event) {
     struct cld_wait wait = {.count = num_events_in_wait_list, .list = event_wait_list, .event = event};
     struct cld_queue *queue;
-    CLD_TRY(begin(command_queue, wait, &queue));
+    CLD_TRY(begin(command_queue, &wait, &queue));
     CLD_REQUIRE(!num_svm_pointers == !svm_pointers, CL_INVALID_VALUE,
                 "svm_pointers and num_svm_pointers contradict each other");
     struct cld_event *command = cld_command_new(queue, CL_COMMAND_SVM_FREE, &free_operation, event);
@@ -57,11 +57,11 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueSVMFree(
     CLD_REQUIRE(command->svm_free.pointers, CL_OUT_OF_HOST_MEMORY, "no memory");
     if (num_svm_pointers)
         memcpy(command->svm_free.pointers, svm_pointers, num_svm_pointers * sizeof(void *));
-    return cld_command_enqueue(command, wait, 0);
+    return cld_command_enqueue(command, &wait, 0);
 }
 
 static cl_int copy(cl_command_queue command_queue, cl_command_type type, cl_bool blocking_copy, void *dst_ptr,
-                   const void *src_ptr, size_t size, struct cld_wait wait) {
+                   const void *src_ptr, size_t size, const struct cld_wait *wait) {
     struct cld_queue *queue;
     CLD_TRY(begin(command_queue, wait, &queue));
     CLD_REQUIRE(dst_ptr && src_ptr, CL_INVALID_VALUE, "dst_ptr or src_ptr is NULL");
@@ -77,7 +77,7 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueSVMMemcpy(cl_command_queue command_queu
                                                    cl_uint num_events_in_wait_list,
                                                    const cl_event *event_wait_list, cl_event *event) {
     struct cld_wait wait = {.count = num_events_in_wait_list, .list = event_wait_list, .event = event};
-    return copy(command_queue, CL_COMMAND_SVM_MEMCPY, blocking_copy, dst_ptr, src_ptr, size, wait);
+    return copy(command_queue, CL_COMMAND_SVM_MEMCPY, blocking_copy, dst_ptr, src_ptr, size, &wait);
 }
 
 CL_API_ENTRY cl_int CL_API_CALL clCommandSVMMemcpyKHR(
@@ -97,11 +97,11 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueMemcpyINTEL(cl_command_queue command_qu
                                                      cl_uint num_events_in_wait_list,
                                                      const cl_event *event_wait_list, cl_event *event) {
     struct cld_wait wait = {.count = num_events_in_wait_list, .list = event_wait_list, .event = event};
-    return copy(command_queue, CL_COMMAND_MEMCPY_INTEL, blocking, dst_ptr, src_ptr, size, wait);
+    return copy(command_queue, CL_COMMAND_MEMCPY_INTEL, blocking, dst_ptr, src_ptr, size, &wait);
 }
 
 static cl_int fill(cl_command_queue command_queue, cl_command_type type, void *destination,
-                   const void *pattern, size_t pattern_size, size_t size, struct cld_wait wait) {
+                   const void *pattern, size_t pattern_size, size_t size, const struct cld_wait *wait) {
     struct cld_queue *queue;
     CLD_TRY(begin(command_queue, wait, &queue));
     CLD_REQUIRE(destination, CL_INVALID_VALUE, "the destination is NULL");
@@ -119,7 +119,7 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueSVMMemFill(cl_command_queue command_que
                                                     cl_uint num_events_in_wait_list,
                                                     const cl_event *event_wait_list, cl_event *event) {
     struct cld_wait wait = {.count = num_events_in_wait_list, .list = event_wait_list, .event = event};
-    return fill(command_queue, CL_COMMAND_SVM_MEMFILL, svm_ptr, pattern, pattern_size, size, wait);
+    return fill(command_queue, CL_COMMAND_SVM_MEMFILL, svm_ptr, pattern, pattern_size, size, &wait);
 }
 
 CL_API_ENTRY cl_int CL_API_CALL clCommandSVMMemFillKHR(
@@ -140,7 +140,7 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueMemFillINTEL(cl_command_queue command_q
                                                       cl_uint num_events_in_wait_list,
                                                       const cl_event *event_wait_list, cl_event *event) {
     struct cld_wait wait = {.count = num_events_in_wait_list, .list = event_wait_list, .event = event};
-    return fill(command_queue, CL_COMMAND_MEMFILL_INTEL, dst_ptr, pattern, pattern_size, size, wait);
+    return fill(command_queue, CL_COMMAND_MEMFILL_INTEL, dst_ptr, pattern, pattern_size, size, &wait);
 }
 
 /* Deprecated in favour of clEnqueueMemFillINTEL: "value" is what memset takes. */
@@ -150,12 +150,12 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueMemsetINTEL(cl_command_queue command_qu
                                                      const cl_event *event_wait_list, cl_event *event) {
     struct cld_wait wait = {.count = num_events_in_wait_list, .list = event_wait_list, .event = event};
     const unsigned char byte = (unsigned char)value;
-    return fill(command_queue, CL_COMMAND_MEMFILL_INTEL, dst_ptr, &byte, 1, size, wait);
+    return fill(command_queue, CL_COMMAND_MEMFILL_INTEL, dst_ptr, &byte, 1, size, &wait);
 }
 
 /* To map and to unmap is to wait for the order of the queue: the memory is the host's anyway. */
 static cl_int map(cl_command_queue command_queue, cl_command_type type, bool is_range, bool blocking,
-                  cl_map_flags flags, struct cld_wait wait) {
+                  cl_map_flags flags, const struct cld_wait *wait) {
     struct cld_queue *queue;
     CLD_TRY(begin(command_queue, wait, &queue));
     CLD_REQUIRE(is_range, CL_INVALID_VALUE, "svm_ptr is NULL, or size is 0");
@@ -168,14 +168,14 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueSVMMap(cl_command_queue command_queue, 
                                                 cl_uint num_events_in_wait_list,
                                                 const cl_event *event_wait_list, cl_event *event) {
     struct cld_wait wait = {.count = num_events_in_wait_list, .list = event_wait_list, .event = event};
-    return map(command_queue, CL_COMMAND_SVM_MAP, svm_ptr && size, blocking_map, flags, wait);
+    return map(command_queue, CL_COMMAND_SVM_MAP, svm_ptr && size, blocking_map, flags, &wait);
 }
 
 CL_API_ENTRY cl_int CL_API_CALL clEnqueueSVMUnmap(cl_command_queue command_queue, void *svm_ptr,
                                                   cl_uint num_events_in_wait_list,
                                                   const cl_event *event_wait_list, cl_event *event) {
     struct cld_wait wait = {.count = num_events_in_wait_list, .list = event_wait_list, .event = event};
-    return map(command_queue, CL_COMMAND_SVM_UNMAP, svm_ptr, false, 0, wait);
+    return map(command_queue, CL_COMMAND_SVM_UNMAP, svm_ptr, false, 0, &wait);
 }
 
 CL_API_ENTRY cl_int CL_API_CALL clEnqueueSVMMigrateMem(cl_command_queue command_queue,
@@ -185,7 +185,7 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueSVMMigrateMem(cl_command_queue command_
                                                        const cl_event *event_wait_list, cl_event *event) {
     struct cld_wait wait = {.count = num_events_in_wait_list, .list = event_wait_list, .event = event};
     struct cld_queue *queue;
-    CLD_TRY(begin(command_queue, wait, &queue));
+    CLD_TRY(begin(command_queue, &wait, &queue));
     CLD_REQUIRE(num_svm_pointers && svm_pointers, CL_INVALID_VALUE,
                 "num_svm_pointers is 0 or svm_pointers NULL");
     CLD_TRY(cld_check_migration_flags(flags));
@@ -197,7 +197,7 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueSVMMigrateMem(cl_command_queue command_
                     "svm_pointers[%u] is %p: %zu bytes there, clSVMAlloc's allocation has %zu", i,
                     svm_pointers[i], sizes ? sizes[i] : 0, room);
     }
-    return cld_enqueue_nothing(queue, CL_COMMAND_SVM_MIGRATE_MEM, NULL, 0, false, wait);
+    return cld_enqueue_nothing(queue, CL_COMMAND_SVM_MIGRATE_MEM, NULL, 0, false, &wait);
 }
 
 /* "This is a hint [...] not required for correctness." Any range may be told. */
@@ -208,9 +208,9 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueMigrateMemINTEL(cl_command_queue comman
     (void)ptr, (void)size;
     struct cld_wait wait = {.count = num_events_in_wait_list, .list = event_wait_list, .event = event};
     struct cld_queue *queue;
-    CLD_TRY(begin(command_queue, wait, &queue));
+    CLD_TRY(begin(command_queue, &wait, &queue));
     CLD_TRY(cld_check_migration_flags(flags));
-    return cld_enqueue_nothing(queue, CL_COMMAND_MIGRATEMEM_INTEL, NULL, 0, false, wait);
+    return cld_enqueue_nothing(queue, CL_COMMAND_MIGRATEMEM_INTEL, NULL, 0, false, &wait);
 }
 
 /* No advice is defined but none. */
@@ -221,7 +221,7 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueMemAdviseINTEL(cl_command_queue command
     (void)ptr, (void)size;
     struct cld_wait wait = {.count = num_events_in_wait_list, .list = event_wait_list, .event = event};
     struct cld_queue *queue;
-    CLD_TRY(begin(command_queue, wait, &queue));
+    CLD_TRY(begin(command_queue, &wait, &queue));
     CLD_REQUIRE(!advice, CL_INVALID_VALUE, "advice is %u, 0: there is none yet", advice);
-    return cld_enqueue_nothing(queue, CL_COMMAND_MEMADVISE_INTEL, NULL, 0, false, wait);
+    return cld_enqueue_nothing(queue, CL_COMMAND_MEMADVISE_INTEL, NULL, 0, false, &wait);
 }

@@ -6,16 +6,16 @@
 
 /* "If event_wait_list is NULL, then this particular command waits until all previous enqueued commands to
  * command_queue have completed." */
-static cl_int synchronise(struct cld_queue *queue, cl_command_type type, struct cld_wait wait) {
-    struct cld_event *command = cld_command_new(queue, type, NULL, wait.event);
+static cl_int synchronise(struct cld_queue *queue, cl_command_type type, const struct cld_wait *wait) {
+    struct cld_event *command = cld_command_new(queue, type, NULL, wait->event);
     CLD_REQUIRE(command, CL_OUT_OF_HOST_MEMORY, "no memory");
     command->barrier = type == CL_COMMAND_BARRIER;
     command->estimate = 0;
-    return cld_command_enqueue(command, wait, wait.count ? 0 : CLD_AFTER_ALL);
+    return cld_command_enqueue(command, wait, wait->count ? 0 : CLD_AFTER_ALL);
 }
 
 static cl_int synchronise_with_list(cl_command_queue command_queue, cl_command_type type,
-                                    struct cld_wait wait) {
+                                    const struct cld_wait *wait) {
     struct cld_queue *queue;
     CLD_TRY(cld_check_queue(command_queue, wait, &queue));
     CLD_TRY(cld_check_wait(queue, wait));
@@ -27,7 +27,7 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueMarkerWithWaitList(cl_command_queue com
                                                             const cl_event *event_wait_list,
                                                             cl_event *event) {
     struct cld_wait wait = {.count = num_events_in_wait_list, .list = event_wait_list, .event = event};
-    return synchronise_with_list(command_queue, CL_COMMAND_MARKER, wait);
+    return synchronise_with_list(command_queue, CL_COMMAND_MARKER, &wait);
 }
 
 CL_API_ENTRY cl_int CL_API_CALL clEnqueueBarrierWithWaitList(cl_command_queue command_queue,
@@ -35,7 +35,7 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueBarrierWithWaitList(cl_command_queue co
                                                              const cl_event *event_wait_list,
                                                              cl_event *event) {
     struct cld_wait wait = {.count = num_events_in_wait_list, .list = event_wait_list, .event = event};
-    return synchronise_with_list(command_queue, CL_COMMAND_BARRIER, wait);
+    return synchronise_with_list(command_queue, CL_COMMAND_BARRIER, &wait);
 }
 
 CL_API_ENTRY cl_int CL_API_CALL clCommandBarrierWithWaitListKHR(cl_command_buffer_khr command_buffer,
@@ -55,27 +55,27 @@ CL_API_ENTRY cl_int CL_API_CALL clCommandBarrierWithWaitListKHR(cl_command_buffe
 CL_API_ENTRY cl_int CL_API_CALL clEnqueueMarker(cl_command_queue command_queue, cl_event *event) {
     struct cld_queue *queue;
     struct cld_wait wait = {.event = event};
-    CLD_TRY(cld_check_queue(command_queue, wait, &queue));
+    CLD_TRY(cld_check_queue(command_queue, &wait, &queue));
     CLD_REQUIRE(event, CL_INVALID_VALUE, "event is NULL");
-    return synchronise(queue, CL_COMMAND_MARKER, wait);
+    return synchronise(queue, CL_COMMAND_MARKER, &wait);
 }
 
 CL_API_ENTRY cl_int CL_API_CALL clEnqueueWaitForEvents(cl_command_queue command_queue, cl_uint num_events,
                                                        const cl_event *event_list) {
     struct cld_wait wait = {.count = num_events, .list = event_list};
     struct cld_queue *queue;
-    CLD_TRY(cld_check_queue(command_queue, wait, &queue));
+    CLD_TRY(cld_check_queue(command_queue, &wait, &queue));
     CLD_REQUIRE(num_events && event_list, CL_INVALID_VALUE, "num_events is 0 or event_list NULL");
-    cl_int status = cld_check_wait(queue, wait);
+    cl_int status = cld_check_wait(queue, &wait);
     /* This one entry point has no wait list: its events are plain arguments. */
     CLD_REQUIRE(status != CL_INVALID_EVENT_WAIT_LIST, CL_INVALID_EVENT, "not an event");
     CLD_TRY(status);
-    return synchronise(queue, CL_COMMAND_BARRIER, wait);
+    return synchronise(queue, CL_COMMAND_BARRIER, &wait);
 }
 
 CL_API_ENTRY cl_int CL_API_CALL clEnqueueBarrier(cl_command_queue command_queue) {
     const struct cld_wait wait = {0};
     struct cld_queue *queue;
-    CLD_TRY(cld_check_queue(command_queue, wait, &queue));
-    return synchronise(queue, CL_COMMAND_BARRIER, wait);
+    CLD_TRY(cld_check_queue(command_queue, &wait, &queue));
+    return synchronise(queue, CL_COMMAND_BARRIER, &wait);
 }

@@ -7,6 +7,7 @@
 
 struct cld_command_recording {
     struct cld_recording recording; /* first: what enqueue functions know of it */
+    struct cld_wait wait;           /* what they take in the place of a wait list and an event */
     struct cld_command_buffer *buffer;
     uint32_t queue; /* an index */
     const cl_command_properties_khr *properties;
@@ -35,13 +36,14 @@ cl_int cld_recording_begin_kernel(struct cld_command_recording *recording,
                                   cl_mutable_command_khr *handle);
 
 /* In the place of an enqueue's wait list and event. */
-static inline struct cld_wait cld_recording_wait(struct cld_command_recording *recording) {
-    return (struct cld_wait){.recording = &recording->recording};
+static inline const struct cld_wait *cld_recording_wait(struct cld_command_recording *recording) {
+    recording->wait = (struct cld_wait){.recording = &recording->recording};
+    return &recording->wait;
 }
 
 /* Where wait is that of clCommandNDRangeKernelKHR. */
-static inline struct cld_command_recording *cld_recording_of(struct cld_wait wait) {
-    return (struct cld_command_recording *)(void *)wait.recording;
+static inline struct cld_command_recording *cld_recording_of(const struct cld_wait *wait) {
+    return (struct cld_command_recording *)(void *)wait->recording;
 }
 
 #endif

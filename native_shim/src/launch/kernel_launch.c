@@ -625,7 +625,7 @@ cl_int cld_launch_prepare(struct cld_queue *queue, struct cld_kernel *kernel,
 __attribute__((flatten)) static cl_int launch_kernel(cl_command_queue command_queue, cl_kernel handle,
                                                      cl_command_type type,
                                                      const struct cld_launch_sizes *sizes,
-                                                     struct cld_wait wait) {
+                                                     const struct cld_wait *wait) {
     struct cld_queue *queue;
     CLD_TRY(cld_check_queue(command_queue, wait, &queue));
     struct cld_kernel *kernel = cld_object_check(handle, CLD_KERNEL);
@@ -634,7 +634,7 @@ __attribute__((flatten)) static cl_int launch_kernel(cl_command_queue command_qu
                 "the context of kernel is not the context of command_queue");
     CLD_TRY(cld_check_wait(queue, wait));
     struct cld_event *command;
-    CLD_TRY(prepare(queue, kernel, type, sizes, wait.event, NULL, &command));
+    CLD_TRY(prepare(queue, kernel, type, sizes, wait->event, NULL, &command));
     return cld_command_enqueue(command, wait, 0);
 }
 
@@ -646,7 +646,7 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueNDRangeKernel(cl_command_queue command_
                                                        const cl_event *event_wait_list, cl_event *event) {
     struct cld_wait wait = {.count = num_events_in_wait_list, .list = event_wait_list, .event = event};
     const struct cld_launch_sizes sizes = {work_dim, global_work_offset, global_work_size, local_work_size};
-    return launch_kernel(command_queue, kernel, CL_COMMAND_NDRANGE_KERNEL, &sizes, wait);
+    return launch_kernel(command_queue, kernel, CL_COMMAND_NDRANGE_KERNEL, &sizes, &wait);
 }
 
 /* "equivalent to calling clEnqueueNDRangeKernel with work_dim set to 1, global_work_offset set to NULL,
@@ -657,5 +657,5 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueTask(cl_command_queue command_queue, cl
     struct cld_wait wait = {.count = num_events_in_wait_list, .list = event_wait_list, .event = event};
     static const size_t one = 1;
     static const struct cld_launch_sizes sizes = {1, NULL, &one, &one};
-    return launch_kernel(command_queue, kernel, CL_COMMAND_TASK, &sizes, wait);
+    return launch_kernel(command_queue, kernel, CL_COMMAND_TASK, &sizes, &wait);
 }

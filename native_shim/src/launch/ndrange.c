@@ -247,7 +247,7 @@ CL_API_ENTRY cl_int CL_API_CALL clGetKernelSuggestedLocalWorkSize(cl_command_que
                                                                   const size_t *global_work_size,
                                                                   size_t *suggested_local_work_size) {
     struct cld_queue *queue;
-    CLD_TRY(cld_check_queue(command_queue, (struct cld_wait){0}, &queue));
+    CLD_TRY(cld_check_queue(command_queue, &(struct cld_wait){0}, &queue));
     const struct cld_kernel *kernel = cld_object_check(handle, CLD_KERNEL);
     CLD_REQUIRE(kernel, CL_INVALID_KERNEL, "not a kernel");
     CLD_REQUIRE(kernel->program->context == queue->context, CL_INVALID_CONTEXT,

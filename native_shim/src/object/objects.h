@@ -61,29 +61,33 @@ struct cld_context {
 
 struct cld_queue {
     struct cld_object obj;
-    struct cld_context *context;       /* held */
-    struct cld_device *device;         /* held */
-    struct cld_queue *next, *previous; /* in the list of the context */
+    struct cld_context *context; /* held */
+    struct cld_device *device;   /* held */
     cl_command_queue_properties properties;
+    /* What each enqueue looks at, in one line of the caches. */
     _Atomic bool is_terminated; /* with its context */
     _Atomic bool refuses;       /* hosts: it is on the device, or is terminated */
     uint8_t pool;               /* CLD_BACKGROUND where its priority is low */
     bool is_urgent;             /* its priority is high: its commands are begun before others of the pool */
     uint32_t threads;           /* that may work on one of its commands: few where its throttle is low */
-    size_t property_count;      /* as in cld_context, of clCreateCommandQueueWithProperties */
+    pthread_mutex_t lock;       /* what follows, down to barrier, but for last */
+    _Atomic(struct cld_event *) last; /* in-order: the newest command, held, until it is complete */
+    struct cld_event *unfinished;     /* out-of-order: every command that is not complete, newest first */
+    struct cld_event *pending, *pending_end; /* commands that were not submitted yet, oldest first; held */
+    uint32_t pending_count;
+    uint64_t pending_time;     /* estimated duration of those in ns */
+    struct cld_event *barrier; /* out-of-order: the newest barrier that is not complete */
+    _Atomic uint32_t waiters;  /* threads of the host that wait for one of its commands */
+    _Atomic uint32_t helpers;  /* of these, awake and looking for something to do (runtime/worker.c) */
+    struct cld_queue *next, *previous; /* in the list of the context */
+    size_t property_count;             /* as in cld_context, of clCreateCommandQueueWithProperties */
     cl_queue_properties *property_list;
     uint64_t size;         /* of one on the device: bytes that what kernels have enqueued may take */
     _Atomic uint64_t used; /* and that it takes */
-    pthread_mutex_t lock;  /* all that follows, but for last */
-    _Atomic(struct cld_event *) last;        /* in-order: the newest command, held, until it is complete */
-    struct cld_event *pending, *pending_end; /* commands that were not submitted yet, oldest first; held */
-    uint32_t pending_count;
-    uint64_t pending_time;        /* estimated duration of those in ns */
-    struct cld_event *unfinished; /* out-of-order: every command that is not complete, newest first */
-    struct cld_event *barrier;    /* out-of-order: the newest barrier that is not complete */
-    _Atomic uint32_t waiters;     /* threads of the host that wait for one of its commands */
-    _Atomic uint32_t helpers;     /* of these, awake and looking for something to do (runtime/worker.c) */
 };
+
+_Static_assert(offsetof(struct cld_queue, is_terminated) / 64 == offsetof(struct cld_queue, unfinished) / 64,
+               "one line, as slots are aligned");
 
 /* True if the device is one of the context's. */
 static inline bool cld_context_has_device(const struct cld_context *context,

@@ -224,12 +224,12 @@ bool cld_command_link(struct cld_event *command, uint32_t wait_count, struct cld
     return true;
 }
 
-cl_int cld_command_enqueue(struct cld_event *command, struct cld_wait wait, unsigned flags) {
+cl_int cld_command_enqueue(struct cld_event *command, const struct cld_wait *wait, unsigned flags) {
     struct cld_queue *queue = command->queue;
-    if (__builtin_expect(wait.recording != NULL, 0))
-        return wait.recording->take(wait.recording, command);
-    if (wait.count)
-        flush_others(queue, wait.count, wait.list);
+    if (__builtin_expect(wait->recording != NULL, 0))
+        return wait->recording->take(wait->recording, command);
+    if (wait->count)
+        flush_others(queue, wait->count, wait->list);
     if (command->profiled)
         command->times[CLD_TIME_QUEUED] = cld_now();
     if (flags & CLD_BLOCKING)
@@ -237,7 +237,7 @@ cl_int cld_command_enqueue(struct cld_event *command, struct cld_wait wait, unsi
     cld_object_publish(command, CLD_EVENT);
 
     pthread_mutex_lock(&queue->lock);
-    if (!link_command(command, wait.count, wait.list, flags)) {
+    if (!link_command(command, wait->count, wait->list, flags)) {
         pthread_mutex_unlock(&queue->lock);
         if (flags & CLD_BLOCKING)
             cld_object_drop(command);
@@ -257,12 +257,12 @@ cl_int cld_command_enqueue(struct cld_event *command, struct cld_wait wait, unsi
     if (__builtin_expect(is_terminated, 0))
         cld_command_fail(command, CL_CONTEXT_TERMINATED_KHR);
     /* The handle must be in place before a callback or another thread can see the command end. */
-    if (wait.event)
-        *wait.event = (cl_event)command;
+    if (wait->event)
+        *wait->event = (cl_event)command;
     pthread_mutex_unlock(&queue->lock);
 
     if (__builtin_expect(is_terminated, 0))
-        forget_user_events(wait.count, wait.list);
+        forget_user_events(wait->count, wait->list);
     if (flags & CLD_BLOCKING) {
         int32_t status = cld_event_wait(command);
         cld_object_drop(command);
@@ -273,15 +273,15 @@ cl_int cld_command_enqueue(struct cld_event *command, struct cld_wait wait, unsi
     return CL_SUCCESS;
 }
 
-bool cld_immediate_begin(struct cld_queue *queue, cl_command_type type, struct cld_wait wait,
+bool cld_immediate_begin(struct cld_queue *queue, cl_command_type type, const struct cld_wait *wait,
                          struct cld_event **command) {
     *command = NULL;
-    if (wait.recording)
+    if (wait->recording)
         return false;
-    for (cl_uint i = 0; i < wait.count; i++)
-        if (cld_event_status((struct cld_event *)wait.list[i]) != CL_COMPLETE)
+    for (cl_uint i = 0; i < wait->count; i++)
+        if (cld_event_status((struct cld_event *)wait->list[i]) != CL_COMPLETE)
             return false;
-    if (wait.event && !(*command = cld_command_new(queue, type, NULL, true)))
+    if (wait->event && !(*command = cld_command_new(queue, type, NULL, true)))
         return false;
     pthread_mutex_lock(&queue->lock);
     if (cld_queue_idle(queue)) {

@@ -38,7 +38,8 @@ struct cld_edge {
     uintptr_t dependent; /* the command; bit 0: errors are passed on (it was in the wait list) */
 };
 
-/* The last three parameters of every enqueue; or who records the command instead. */
+/* The last three parameters of every enqueue; or who records the command instead. Functions take its address:
+ * a copy of what was stored a moment before in other pieces waits until all of these are in the cache. */
 struct cld_wait {
     cl_uint count;
     const cl_event *list;
@@ -261,9 +262,9 @@ enum cld_enqueue_flags {
     CLD_AFTER_ALL = 2, /* waits for every command enqueued before (only of meaning out of order) */
 };
 
-/* The one funnel. Takes the command over, also when it fails; wait.event gets the handle unless it is NULL,
+/* The one funnel. Takes the command over, also when it fails; wait->event gets the handle unless it is NULL,
  * also when a blocking command fails in execution. */
-cl_int cld_command_enqueue(struct cld_event *command, struct cld_wait wait, unsigned flags);
+cl_int cld_command_enqueue(struct cld_event *command, const struct cld_wait *wait, unsigned flags);
 
 /* The same for a command that a kernel enqueues, which belongs to no queue's order: it waits for these events
  * alone, and to be submitted. Takes the command over. False: no memory. */
@@ -330,7 +331,7 @@ static inline bool cld_queue_idle(struct cld_queue *queue) {
 
 /* For commands that take no longer than it takes to enqueue them: true if the caller may execute it now, with
  * the queue's lock held, and then calls cld_immediate_end. */
-bool cld_immediate_begin(struct cld_queue *queue, cl_command_type type, struct cld_wait wait,
+bool cld_immediate_begin(struct cld_queue *queue, cl_command_type type, const struct cld_wait *wait,
                          struct cld_event **command);
 void cld_immediate_end(struct cld_queue *queue, struct cld_event *command, cl_event *event);
 

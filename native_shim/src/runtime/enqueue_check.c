@@ -15,25 +15,25 @@ static __attribute__((noinline, cold)) cl_int refuse(const struct cld_queue *que
 }
 
 /* "CL_INVALID_COMMAND_QUEUE if command_queue is not a valid host command-queue." */
-cl_int cld_check_queue(cl_command_queue handle, struct cld_wait wait, struct cld_queue **queue) {
-    *queue = wait.recording ? wait.recording->queue : cld_queue_check(handle);
+cl_int cld_check_queue(cl_command_queue handle, const struct cld_wait *wait, struct cld_queue **queue) {
+    *queue = wait->recording ? wait->recording->queue : cld_queue_check(handle);
     bool is_good = *queue && !atomic_load_explicit(&(*queue)->refuses, memory_order_relaxed);
-    return __builtin_expect(is_good, 1) ? CL_SUCCESS : refuse(*queue, wait.recording);
+    return __builtin_expect(is_good, 1) ? CL_SUCCESS : refuse(*queue, wait->recording);
 }
 
 /* "CL_INVALID_EVENT_WAIT_LIST if event_wait_list is NULL and num_events_in_wait_list > 0, or event_wait_list
  * is not NULL and num_events_in_wait_list is 0, or if event objects in event_wait_list are not valid events."
  * "CL_INVALID_CONTEXT if the context associated with command_queue and events in event_wait_list are not the
  * same." */
-cl_int cld_check_wait(const struct cld_queue *queue, struct cld_wait wait) {
-    if (wait.recording)
+cl_int cld_check_wait(const struct cld_queue *queue, const struct cld_wait *wait) {
+    if (wait->recording)
         return CL_SUCCESS;
-    CLD_REQUIRE(!wait.count == !wait.list, CL_INVALID_EVENT_WAIT_LIST,
+    CLD_REQUIRE(!wait->count == !wait->list, CL_INVALID_EVENT_WAIT_LIST,
                 "the wait list contradicts its length");
-    for (cl_uint i = 0; i < wait.count; i++) {
-        struct cld_event *event = cld_object_check(wait.list[i], CLD_EVENT);
+    for (cl_uint i = 0; i < wait->count; i++) {
+        struct cld_event *event = cld_object_check(wait->list[i], CLD_EVENT);
         CLD_REQUIRE(event, CL_INVALID_EVENT_WAIT_LIST, "event_wait_list[%u] is %s, not an event", i,
-                    cld_describe(wait.list[i]).text);
+                    cld_describe(wait->list[i]).text);
         CLD_REQUIRE(event->context == queue->context, CL_INVALID_CONTEXT,
                     "event_wait_list[%u] is an event of another context than command_queue", i);
     }
@@ -42,11 +42,11 @@ cl_int cld_check_wait(const struct cld_queue *queue, struct cld_wait wait) {
 
 /* "CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST if the execution status of any of the events in
  * event_wait_list is a negative integer value." */
-cl_int cld_check_wait_status(struct cld_wait wait) {
-    for (cl_uint i = 0; i < wait.count; i++)
-        CLD_REQUIRE(cld_event_status((struct cld_event *)(void *)wait.list[i]) >= 0,
+cl_int cld_check_wait_status(const struct cld_wait *wait) {
+    for (cl_uint i = 0; i < wait->count; i++)
+        CLD_REQUIRE(cld_event_status((struct cld_event *)(void *)wait->list[i]) >= 0,
                     CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST,
                     "event_wait_list[%u] is an event that has failed: %d", i,
-                    cld_event_status((struct cld_event *)(void *)wait.list[i]));
+                    cld_event_status((struct cld_event *)(void *)wait->list[i]));
     return CL_SUCCESS;
 }

@@ -101,7 +101,7 @@ cl_int cld_queue_finish(struct cld_queue *queue) {
         if (!last)
             return CL_OUT_OF_HOST_MEMORY;
         last->estimate = 0;
-        return cld_command_enqueue(last, (struct cld_wait){0}, CLD_AFTER_ALL | CLD_BLOCKING);
+        return cld_command_enqueue(last, &(struct cld_wait){0}, CLD_AFTER_ALL | CLD_BLOCKING);
     }
     if (!(last = newest(queue)))
         return CL_SUCCESS;

@@ -23,13 +23,13 @@ static cl_int check_semaphores(const struct cld_queue *queue, cl_uint count, con
 
 static cl_int enqueue(cl_command_queue command_queue, cl_command_type type,
                       const struct cld_operation *operation, cl_uint count, const cl_semaphore_khr *list,
-                      struct cld_wait wait) {
+                      const struct cld_wait *wait) {
     struct cld_queue *queue;
     CLD_TRY(cld_check_queue(command_queue, wait, &queue));
     CLD_TRY(check_semaphores(queue, count, list));
     CLD_TRY(cld_check_wait(queue, wait));
     CLD_TRY(cld_check_wait_status(wait));
-    struct cld_event *command = cld_command_new(queue, type, operation, wait.event);
+    struct cld_event *command = cld_command_new(queue, type, operation, wait->event);
     CLD_REQUIRE(command, CL_OUT_OF_HOST_MEMORY, "no memory");
     command->estimate = 0;
     /* A cl_semaphore_khr is the address of its struct cld_semaphore. */
@@ -53,7 +53,7 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueWaitSemaphoresKHR(cl_command_queue comm
     (void)sema_payload_list; /* binary semaphores need none */
     struct cld_wait wait = {.count = num_events_in_wait_list, .list = event_wait_list, .event = event};
     return enqueue(command_queue, CL_COMMAND_SEMAPHORE_WAIT_KHR, &cld_semaphore_wait, num_sema_objects,
-                   sema_objects, wait);
+                   sema_objects, &wait);
 }
 
 CL_API_ENTRY cl_int CL_API_CALL clEnqueueSignalSemaphoresKHR(
@@ -63,5 +63,5 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueSignalSemaphoresKHR(
     (void)sema_payload_list; /* binary semaphores have none */
     struct cld_wait wait = {.count = num_events_in_wait_list, .list = event_wait_list, .event = event};
     return enqueue(command_queue, CL_COMMAND_SEMAPHORE_SIGNAL_KHR, &cld_semaphore_signal, num_sema_objects,
-                   sema_objects, wait);
+                   sema_objects, &wait);
 }

@@ -21,7 +21,7 @@ SHAPES = {
     "2D array": (5, 7, 44),
     "3D": (5, 7, 44),
 }
-READ = cl.CL_MEM_READ_ONLY
+READ, IMMUTABLE = cl.CL_MEM_READ_ONLY, 1 << 6
 every_raw = pytest.mark.parametrize("raw", RAWS)
 every_type = pytest.mark.parametrize("type_", TYPES)
 
@@ -228,6 +228,7 @@ def test_only_for_reading(opencl, context, fails, type_, raw):
     for flags, listed in (
         (READ, True),
         (READ | cl.CL_MEM_COPY_HOST_PTR, True),
+        (IMMUTABLE, True),
         (0, False),
         (cl.CL_MEM_READ_WRITE, False),
         (cl.CL_MEM_WRITE_ONLY, False),
@@ -240,6 +241,9 @@ def test_only_for_reading(opencl, context, fails, type_, raw):
         assert ((cl.CL_R, raw) in pairs) == listed
         assert not any(pair[1] == raw for pair in pairs if pair[0] != cl.CL_R)
     if type_ != "1D buffer":
+        memory, flags = np.zeros(4096, np.uint8), IMMUTABLE | cl.CL_MEM_COPY_HOST_PTR
+        given = (flags, words(raw), described(type_, SHAPES[type_]), memory.ctypes.data)
+        opencl.ok("clReleaseMemObject", opencl.make("clCreateImage", context, *given))
         for flags in (0, cl.CL_MEM_READ_WRITE, cl.CL_MEM_WRITE_ONLY):
             status = fails(described(type_, SHAPES[type_]), words(raw), flags)
             assert status == cl.CL_IMAGE_FORMAT_NOT_SUPPORTED
