@@ -172,8 +172,8 @@ def test_nothing_is_left_of_a_wheel(dist, tmp_path):
     output = subprocess.run(command, text=True, capture_output=True, check=True).stdout
     assert f"wrote {archive}\n" in output and archive.stat().st_size > 1 << 20
     assert str(archive) not in subprocess.run(command, text=True, capture_output=True, check=True).stdout
-    load = "from cl_driver import module_archive; module_archive.use(); from cl_driver.compiler import pipeline; "
-    load += "print(type(pipeline.__spec__.loader).__name__)"
+    load = "from cl_driver import module_archive; module_archive.use(); "
+    load += "from cl_driver.compiler import pipeline; print(type(pipeline.__spec__.loader).__name__)"
     done = subprocess.run([python, "-c", load], text=True, capture_output=True, check=True)
     assert done.stdout == "Archive\n"
     subprocess.run([python, "-m", "pip", "uninstall", "--quiet", "--yes", "cl_driver"], check=True)
