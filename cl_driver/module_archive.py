@@ -4,9 +4,9 @@ of them takes Python longer than to run it.
 What is imported together is there together, too: names and strings that modules share are read once. Our own
 modules are without docstrings and annotations of functions.
 
-The build makes the file. Of each module's own file the time and the size are compared, as Python does for its
-caches; those of an installed package do not change, and only the installation knows their times. What has
-changed, or is not in the archive, Python finds as ever.
+The build makes the file, for an installed package `cl-driver install`: it is for one Python, and has what is
+imported of its library. Of each module's own file the time and the size are compared, as Python does for its
+caches. What has changed, or is not in the archive, Python finds as ever.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from types import CodeType, ModuleType
     from typing import TypeAlias
 
-    # The module's file (relative: to the package's folder), whether it is a package, time in ns (0: any) and
-    # size of the file, and where in the archive its code is.
+    # The module's file (relative: to the package's folder), whether it is a package, time in ns and size of
+    # the file, and where in the archive its code is.
     Entry: TypeAlias = tuple[str, bool, int, int, int, int]
 
 NAME = "cl_driver.modules"
@@ -97,8 +97,6 @@ class Archive:
 
 
 def _is_current(entry: Entry) -> bool:
-    if not entry[2]:
-        return True
     try:
         status = os.stat(os.path.join(_ROOT, entry[0]))
     except OSError:
@@ -151,9 +149,27 @@ def _modules(folder: str, package: str) -> Iterator[tuple[str, str]]:
             yield from _modules(path, f"{package}.{name}")
 
 
-def make(path: str, is_fixed: bool) -> None:
+def update(path: str, folders: Sequence[str]) -> bool:
+    """Has a process of its own, by this Python, write the archive, unless it is current; whether it did.
+    folders: where llvmlite may be. OSError if it cannot be written."""
+    if is_current(path):
+        return False
+    if not os.access(os.path.dirname(path), os.W_OK):
+        raise PermissionError(f"{path}: may not be written")
+    import subprocess
+
+    start = f"import sys; sys.path.insert(0, {_ROOT!r}); sys.path += {list(folders)!r}; "
+    start += f"from {_PACKAGE} import module_archive; module_archive.make({path!r})"
+    command = [sys.executable, "-I", "-S", "-c", start]
+    done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+    if done.returncode:
+        raise OSError(f"{path}: {done.stderr}")
+    return True
+
+
+def make(path: str) -> None:
     """Writes the archive: of the package's modules, and of those of Python's library that these import. To be
-    called in a process that has imported nothing else. is_fixed: the package is not going to change."""
+    called in a process that has imported nothing else."""
     import importlib
 
     groups: list[dict[str, CodeType | None]] = []
@@ -189,9 +205,8 @@ def make(path: str, is_fixed: bool) -> None:
                 group[name] = made
         compiled = marshal.dumps(made)
         shown = os.path.relpath(file, _ROOT) if is_own else file
-        time = 0 if is_own and is_fixed else status.st_mtime_ns
         is_package = spec.submodule_search_locations is not None
-        index[name] = shown, is_package, time, status.st_size, place, len(compiled)
+        index[name] = shown, is_package, status.st_mtime_ns, status.st_size, place, len(compiled)
         code.append(compiled)
         place += len(compiled)
     places = {}

@@ -248,24 +248,19 @@ def _build(builder: Builder, allow_missing: bool) -> None:
         builtin_library.update(builder.out / "builtins.spv")
     except (FileNotFoundError, subprocess.CalledProcessError) as error:
         raise BuildError(f"the builtin library: {error}") from None
-    if not builder.is_package:  # it is for one Python, and has all of its library
-        _archive_modules(builder.out / module_archive.NAME)
+    archive = builder.out / module_archive.NAME
+    if builder.is_package:  # a file for `cl-driver install` to fill, so that it goes with the package
+        archive.write_bytes(b"")
+    else:
+        try:
+            module_archive.update(str(archive), site.getsitepackages())
+        except OSError as error:
+            raise BuildError(str(error)) from None
     try:
         found = find_clang.find(os.environ.get("CL_DRIVER_CLANG", ""))
         corrections.update(builder.out, found.path, found.major)
     except (find_clang.ClangError, corrections.CorrectionsError) as error:
         raise BuildError(str(error)) from None
-
-
-def _archive_modules(path: Path) -> None:
-    """What the driver's own processes import, by a process that has imported nothing else."""
-    if module_archive.is_current(str(path)):
-        return
-    start = f"import sys; sys.path.insert(0, {str(ROOT)!r}); sys.path += {site.getsitepackages()!r}; "
-    run([
-        sys.executable, "-I", "-S", "-c",
-        f"{start}from cl_driver import module_archive; module_archive.make({str(path)!r}, False)",
-    ])  # fmt: skip
 
 
 def main() -> int:

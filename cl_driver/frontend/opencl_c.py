@@ -19,6 +19,7 @@ from .clang import (
 )
 from .find_clang import Clang
 from .options import BuildOptions
+from .resident import is_program
 
 # Inline, so that it may be in every module of a link; its name is reserved.
 KEEPER = b"\n__attribute__((always_inline)) void __cl_driver_keeps_variables(void) {}\n"
@@ -159,7 +160,8 @@ def _compile_by(
         parts.append(corrections.Part.SELDOM)
 
     def run_clang(arguments: list[str], text: bytes, is_whole: bool | None = False) -> Run:
-        return run(found, arguments, text, headers, folder, allowance, is_whole, as_before)
+        files = (headers, as_before) if is_program(arguments) else ({}, None)
+        return run(found, arguments, text, files[0], folder, allowance, is_whole, files[1])
 
     again = [*base_arguments(found, "ir"), options.optimisation, *options.inlining]
 

@@ -20,7 +20,7 @@ MAKE = """
 import sys
 sys.path.insert(0, sys.argv[1])
 from cl_driver import module_archive
-module_archive.make(sys.argv[2], False)
+module_archive.make(sys.argv[2])
 assert module_archive.is_current(sys.argv[2])
 """
 
@@ -200,10 +200,21 @@ def test_a_new_module_makes_it_old(copy):
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "False\n"
 
 
-def test_modules_of_an_installed_package_may_have_any_time():
-    assert module_archive._is_current(("cl_driver/wire.py", False, 0, 1, 0, 0))
-    assert not module_archive._is_current(("cl_driver/wire.py", False, 1, 1, 0, 0))
-    assert not module_archive._is_current(("cl_driver/no_such.py", False, 1, 1, 0, 0))
+def test_it_is_made_for_an_installed_package(copy):
+    """In the place of an empty file that is there."""
+    path = copy / "build" / "lib" / module_archive.NAME
+    path.write_bytes(b"")
+    update = "import sys; sys.path.insert(0, sys.argv[1]); from cl_driver import module_archive; "
+    update += "print(module_archive.update(sys.argv[2], sys.path))"
+    command = [sys.executable, "-I", "-c", update, copy, path]
+    for made in ("True", "False"):
+        assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip() == made
+    assert not_archived(copy) == BEFORE
+
+
+def test_what_cannot_be_made_is_told(tmp_path):
+    with pytest.raises(OSError, match="no/such"):
+        module_archive.update(str(tmp_path / "no" / "such"), ())
 
 
 def test_who_has_few_descriptors_keeps_them(copy):

@@ -162,6 +162,25 @@ def test_wheel_in_a_bare_environment(dist, bare, ocl_icd, variables, tmp_path, v
 
 
 @pytest.mark.long
+def test_nothing_is_left_of_a_wheel(dist, tmp_path):
+    """What `cl-driver install` adds goes with the package, too."""
+    venv = tmp_path / "venv"
+    native = installed(sys.executable, dist["x86_64"], venv)
+    python, archive = venv / "bin" / "python", native / "cl_driver.modules"
+    assert archive.read_bytes() == b""
+    command = [venv / "bin" / "cl-driver", "install"]
+    output = subprocess.run(command, text=True, capture_output=True, check=True).stdout
+    assert f"wrote {archive}\n" in output and archive.stat().st_size > 1 << 20
+    assert str(archive) not in subprocess.run(command, text=True, capture_output=True, check=True).stdout
+    load = "from cl_driver import module_archive; module_archive.use(); "
+    load += "from cl_driver.compiler import pipeline; print(type(pipeline.__spec__.loader).__name__)"
+    done = subprocess.run([python, "-c", load], text=True, capture_output=True, check=True)
+    assert done.stdout == "Archive\n"
+    subprocess.run([python, "-m", "pip", "uninstall", "--quiet", "--yes", "cl_driver"], check=True)
+    assert not native.parent.exists()
+
+
+@pytest.mark.long
 def test_sdist(dist, tmp_path):
     """Builds where compilers are, without git, into a package that moves as wheels do."""
     native = installed(sys.executable, dist["sdist"], tmp_path / "venv")

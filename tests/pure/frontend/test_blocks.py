@@ -118,6 +118,12 @@ def test_sizes_alone(setting):
     assert made.spirv.count(b"__get_kernel_") == made.spirv.count(b"__cld__get_kernel_") > 0
 
 
+def test_nothing_is_said_of_headers(setting):
+    text, headers = b'#include "h.h"\n' + SOURCE.encode(), {"h.h": b"#define H\n"}
+    made = opencl_c.compile(text, parse(OPTIONS[0]), headers, clang.device_language(), clang=setting)
+    assert made.spirv is not None and made.log == ""
+
+
 CALL = """\
 @literal = addrspace(1) constant { i32, i32, ptr addrspace(4) } { i32 16, i32 8, ptr addrspace(4) null }
 @text = constant [12 x i8] c"@9ocl_queue\\00"
