@@ -9,13 +9,13 @@ as one OpString per kernel: linking, caching and binaries keep it; spirv/reflect
 
 from __future__ import annotations
 
-import json
-import re
 import struct
 
+from ..late_patterns import pattern
 from . import clang as clang_
 from . import find_clang
 from .effort import Allowance
+from .includes import FIELD
 from .options import BuildOptions
 
 TYPE_CHECKING = False
@@ -32,9 +32,13 @@ _ADDRESSES = {0: 0x119E, 1: 0x119B, 2: 0x119D, 3: 0x119C, 4: 0x119B}
 _ACCESSES = {"read_only": 0x11A0, "write_only": 0x11A1, "read_write": 0x11A2, "none": 0x11A3}
 _QUALIFIERS = {"const": 1, "restrict": 2, "volatile": 4, "pipe": 8}
 
-_KERNEL = re.compile(r'^define [^@]*\bspir_kernel\b[^@]*@"?([^"(]+)"?\(.*\)([^)]*![^)]*)\{$', re.MULTILINE)
-_NODE = re.compile(r"^!(\d+) = (?:distinct )?!\{(.*)\}$", re.MULTILINE)
-_ITEM = re.compile(r'!"((?:[^"\\]|\\[0-9A-Fa-f]{2})*)"|i32 (-?\d+)')
+_KERNEL = pattern(r'(?m)^define [^@]*\bspir_kernel\b[^@]*@"?([^"(]+)"?\(.*\)([^)]*![^)]*)\{$')
+_NODE = pattern(r"(?m)^!(\d+) = (?:distinct )?!\{(.*)\}$")
+_ATTACHED = pattern(r"!(\w+) !(\d+)")
+_ITEM = pattern(r'!"((?:[^"\\]|\\[0-9A-Fa-f]{2})*)"|i32 (-?\d+)')
+_ESCAPED = pattern(r"\\([0-9A-Fa-f]{2})")
+_HINT = pattern(r"(.*) \w+, i32 (\d)")
+_HINTED = pattern(r"(?:<(\d+) x )?(\w+)>?\Z")
 _FIELDS = ("addr_space", "access_qual", "type", "type_qual", "name")
 
 OP_STRING, OP_EXECUTION_MODE, OP_EXECUTION_MODE_ID = 7, 16, 331
@@ -106,14 +110,10 @@ def _row(address: str, access: str, type_: str, qualifiers: str, name: str) -> A
 def parse(text: str) -> Information:
     """The metadata of the kernels in the text of LLVM IR; see ask()."""
     nodes: dict[str, str] = dict(_NODE.findall(text))
-
-    def node(attached: str, name: str) -> str:
-        number = re.search(rf"!{name} !(\d+)", attached)
-        return nodes.get(number[1], "") if number else ""
-
     out: Information = {}
     for name, attached in _KERNEL.findall(text):
-        addresses, *columns = (_ITEM.findall(node(attached, f"kernel_arg_{field}")) for field in _FIELDS)
+        of = {kind: nodes.get(number, "") for kind, number in _ATTACHED.findall(attached)}
+        addresses, *columns = (_ITEM.findall(of.get(f"kernel_arg_{field}", "")) for field in _FIELDS)
         if any(len(column) != len(addresses) for column in columns):
             continue
         texts = [[_unescape(string) for string, _ in column] for column in columns]
@@ -121,7 +121,7 @@ def parse(text: str) -> Information:
             _row(number or "0", *of_argument)
             for (_, number), *of_argument in zip(addresses, *texts, strict=True)
         ]
-        out[name] = rows, _hint(node(attached, "vec_type_hint"))
+        out[name] = rows, _hint(of.get("vec_type_hint", ""))
     return out
 
 
@@ -130,13 +130,13 @@ _SCALARS = {"i8": "char", "i16": "short", "i32": "int", "i64": "long"}
 
 def _hint(node: str) -> str:
     """The type of vec_type_hint, from `<4 x i32> poison, i32 1`: a value, and whether it is signed."""
-    match = re.match(r"(.*) \w+, i32 (\d)", node)
+    match = _HINT.match(node)
     return _hint_of(*match.groups()) if match else ""
 
 
 def _hint_of(type_: str, signed: str) -> str:
     """The same of LLVM's name of the type, "" for none."""
-    match = re.fullmatch(r"(?:<(\d+) x )?(\w+)>?", type_)
+    match = _HINTED.match(type_) if type_ else None
     if not match:
         return ""
     count, scalar = match.groups()
@@ -145,7 +145,7 @@ def _hint_of(type_: str, signed: str) -> str:
 
 
 def _unescape(text: str) -> str:
-    return re.sub(r"\\([0-9A-Fa-f]{2})", lambda m: chr(int(m[1], 16)), text)
+    return _ESCAPED.sub(lambda m: chr(int(m[1], 16)), text)
 
 
 def embed(spirv: bytes, information: Information, with_arguments: bool) -> bytes:
@@ -160,8 +160,8 @@ def embed(spirv: bytes, information: Information, with_arguments: bool) -> bytes
     (bound,) = struct.unpack_from("<I", spirv, 12)
     strings = b""
     for name, (rows, hint) in information.items():
-        shown = json.dumps([name, rows if with_arguments else None, hint], separators=(",", ":"))
-        text = (PREFIX + shown).encode() + b"\0"
+        shown = [str(field) for row in rows for field in row] if with_arguments else []
+        text = (PREFIX + FIELD.join([name, hint, "01"[with_arguments], *shown])).encode() + b"\0"
         text += b"\0" * (-len(text) % 4)
         size = 2 + len(text) // 4
         if size < 0x10000:

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import ctypes
 from ctypes import POINTER, byref, c_char_p, c_int, c_size_t, c_uint, c_uint64, c_void_p
-from typing import Any, TypeAlias
 
 from ..device.target import Target
 from .errors import NOT_VALID, CompileError
 from .printed_ir.change import changed
 
-# What a function returns that has c_void_p for its result.
-Handle: TypeAlias = int
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, TypeAlias
+
+    # What a function returns that has c_void_p for its result.
+    Handle: TypeAlias = int
 
 _STRING = POINTER(c_char_p)
 _HANDLE = POINTER(c_void_p)

@@ -21,6 +21,11 @@ from .enums import (
 from .layout import alignment_of, size_of
 from .module import Decorations, EntryPoint, Function, Kind, Module, Type
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Self
+
 # Kinds of arguments; jit/executable.py has the same numbers.
 VALUE, GLOBAL, LOCAL, SAMPLER, IMAGE, PIPE, QUEUE = range(7)
 
@@ -136,6 +141,12 @@ class ArgumentRow(NamedTuple):
     type_qualifier: int
     name: str
 
+    @classmethod
+    def of(cls, fields: Iterable[str]) -> Self:
+        """ValueError for what is none."""
+        address, access, type_name, type_qualifier, name = fields
+        return cls(int(address), int(access), type_name, int(type_qualifier), name)
+
 
 class KernelReflection:
     """One kernel. Three-dimensional sizes are (0, 0, 0) where the source gives none."""
@@ -212,7 +223,7 @@ def reflect(module: Module) -> list[KernelReflection]:
     return out
 
 
-PREFIX = "cl_driver.kernel_arguments."  # frontend/arguments.py writes it
+PREFIX, _FIELD = "cl_driver.kernel_arguments.", "\x1f"  # frontend/arguments.py writes it
 
 
 def _embedded_information(module: Module) -> dict[str, tuple[list[ArgumentRow] | None, str]]:
@@ -220,13 +231,12 @@ def _embedded_information(module: Module) -> dict[str, tuple[list[ArgumentRow] |
     out = {}
     for text in module.strings:
         if text.startswith(PREFIX):
-            import json
-
+            name, *fields = text[len(PREFIX) :].split(_FIELD)
             try:
-                name, rows, hint = json.loads(text[len(PREFIX) :])
-                if all(list(map(type, row)) == [int, int, str, int, str] for row in rows or ()):
-                    out[name] = rows and [ArgumentRow(*row) for row in rows], str(hint)
-            except (ValueError, TypeError):
+                hint, has_rows, *fields = fields
+                rows = [ArgumentRow.of(row) for row in zip(*[iter(fields)] * 5, strict=True)]
+                out[name] = rows if has_rows == "1" else None, hint
+            except ValueError:
                 continue  # somebody else's string
     return out
 

@@ -7,13 +7,17 @@ into a kernel.
 
 from __future__ import annotations
 
-import weakref
+import functools
 
 from ...spirv.enums import Op
 from ...spirv.module import Constant, Function, Value
 from ...spirv.types import TypeTable
 from ..ir.instructions import copy_function, substitute
 from ..scalar.simplify import simplify
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from weakref import WeakKeyDictionary
 
 
 class Specialiser:
@@ -26,7 +30,7 @@ class Specialiser:
     @classmethod
     def of(cls, types: TypeTable) -> Specialiser:
         """That of the programs that have these types."""
-        return _specialisers.setdefault(types, cls(types))
+        return _specialisers().setdefault(types, cls(types))
 
     def specialised(self, function: Function, values: list[Value]) -> Function:
         """The function with those of these arguments that are constants put in; it still takes all."""
@@ -47,4 +51,8 @@ class Specialiser:
         return found
 
 
-_specialisers: weakref.WeakKeyDictionary[TypeTable, Specialiser] = weakref.WeakKeyDictionary()
+@functools.cache
+def _specialisers() -> WeakKeyDictionary[TypeTable, Specialiser]:
+    import weakref  # which programs without images do not wait for
+
+    return weakref.WeakKeyDictionary()
