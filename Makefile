@@ -30,10 +30,11 @@ test-packages:
 
 # What the package and its tests need stands in pyproject.toml alone.
 build/venv/.made: pyproject.toml | packages
-	$(PYTHON) -m venv build/venv
+	@echo 'build/venv: making a virtual environment with the packages of pyproject.toml'
+	@$(PYTHON) -m venv build/venv || { echo 'needs venv: apt install python3-venv' >&2; exit 1; }
 	@$(VENV) -c 'import tomllib; p = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
 	  print("\n".join(p["dependencies"] + p["optional-dependencies"]["test"]))' > build/requirements.txt
-	$(VENV) -m pip install --quiet --disable-pip-version-check -r build/requirements.txt
+	@$(VENV) -m pip install --quiet --disable-pip-version-check -r build/requirements.txt
 	@echo '$(CURDIR)' > "$$($(VENV) -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/cl_driver.pth"
 	@printf '#!%s\nimport sys\nfrom cl_driver.cli import main\nsys.exit(main())\n' '$(CURDIR)/$(VENV)' > build/venv/bin/cl-driver
 	@chmod +x build/venv/bin/cl-driver
@@ -44,6 +45,7 @@ build/vendors/cl_driver.icd:
 	@printf '%s\n' '$(CURDIR)/$(SHIM)' > $@
 
 build/demo: icd/demo.c | setup
+	@echo 'build/demo: compiling a first program'
 	@$${CC:-cc} -std=c11 -O2 -Wall -Wextra -o $@ $< -lOpenCL
 
 # A test runner on each CPU; WORKERS=0 for one process, in which a debugger works.

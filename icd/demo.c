@@ -32,10 +32,13 @@ int main(void) {
     cl_platform_id platform;
     cl_device_id device;
     cl_int status;
-    char name[256];
+    char name[256], version[256], language[256];
     check(clGetPlatformIDs(1, &platform, NULL), "clGetPlatformIDs");
     check(clGetDeviceIDs(platform, CL_DEVICE_TYPE_DEFAULT, 1, &device, NULL), "clGetDeviceIDs");
     check(clGetDeviceInfo(device, CL_DEVICE_NAME, sizeof name, name, NULL), "clGetDeviceInfo");
+    check(clGetDeviceInfo(device, CL_DEVICE_VERSION, sizeof version, version, NULL), "clGetDeviceInfo");
+    check(clGetDeviceInfo(device, CL_DEVICE_OPENCL_C_VERSION, sizeof language, language, NULL),
+          "clGetDeviceInfo");
     cl_context context = clCreateContext(NULL, 1, &device, NULL, NULL, &status);
     check(status, "clCreateContext");
     cl_command_queue queue = clCreateCommandQueue(context, device, 0, &status);
@@ -90,6 +93,10 @@ int main(void) {
     }
     printf("%s: built in %.1f ms; a = b + s * c on %d floats, all right: %.2f ms, %.1f GB/s\n", name,
            built - start, COUNT, best, 3.0 * (double)size / best * 1e-6);
+    printf("The device is one of %.10s. Programs that name no version are %.12s: the specification wants the "
+           "highest\n"
+           "1.x for them, so that what was written for 1.x means what it did. For all of it: -cl-std=CL3.0\n",
+           version, language);
     free(host);
     for (int i = 0; i < 3; i++)
         clReleaseMemObject(buffers[i]);

@@ -29,16 +29,26 @@ def build_sdist(sdist_directory, config_settings=None):
     return build_meta.build_sdist(sdist_directory, config_settings)
 
 
+def _build(folder: Path, work: Path) -> None:
+    """The shim. What is wrong is what pip shows, and nothing else."""
+    sys.path.insert(0, str(SHIM))
+    try:
+        import build
+
+        build.build(folder, build=work)
+    except ImportError as error:
+        sys.exit(f"needs {error.name}: pip install {error.name}")
+    except build.BuildError as error:
+        sys.exit(str(error))
+
+
 @contextmanager
 def _native(folder: Path):
     """The shim in `folder` meanwhile: a working tree that had none has none afterwards."""
-    sys.path.insert(0, str(SHIM))
-    import build
-
     had = folder.exists()
     try:
-        build.build(folder, build=ROOT / "build" / "pip")
-        yield
+        _build(folder, ROOT / "build" / "pip")
+        yield folder
     finally:
         if not had:
             shutil.rmtree(folder, ignore_errors=True)
@@ -50,14 +60,14 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     platform = os.environ.get("CL_DRIVER_WHEEL_PLATFORM") or sysconfig.get_platform()
     tag = "py3", "none", platform.replace("-", "_").replace(".", "_")
     bdist_wheel.get_tag = lambda self: tag
-    with _native(ROOT / "cl_driver" / "_native"):
+    with _native(ROOT / "cl_driver" / "_native") as native:
+        import beside
+
+        beside.put_into_wheels(beside.make(native, ROOT / "build" / "pip"))
         return build_meta.build_wheel(wheel_directory, config_settings, metadata_directory)
 
 
 def build_editable(wheel_directory, config_settings=None, metadata_directory=None):
     """The package stays in the working tree, and so does its shim: build/lib, as make setup makes it."""
-    sys.path.insert(0, str(SHIM))
-    import build
-
-    build.build(ROOT / "build" / "lib")
+    _build(ROOT / "build" / "lib", ROOT / "build")
     return build_meta.build_editable(wheel_directory, config_settings, metadata_directory)

@@ -25,6 +25,7 @@ for folder in (str(ROOT), str(SHIM)):
     if folder not in sys.path:
         sys.path.insert(0, folder)
 
+import needs  # noqa: E402
 from gen import answers, calls, dispatch, embed, headers, platform, quirks, settings, shared  # noqa: E402
 
 from cl_driver import arenas, module_archive  # noqa: E402
@@ -96,6 +97,7 @@ class Builder:
     def __init__(self, out: Path, build: Path, sanitize: str = "", jobs: int = 0):
         self.compiler = shlex.split(os.environ.get("CC", "cc"))
         self.out = out
+        self.said: set[str] = set()
         self.objects = build / f"obj{'-' + sanitize if sanitize else ''}"
         self.generated = build / "gen"
         self.jobs = jobs or len(os.sched_getaffinity(0))
@@ -111,6 +113,12 @@ class Builder:
         includes = [f"-I{SHIM / 'src'}", f"-I{self.generated}"]
         self.user_flags = shlex.split(os.environ.get("CFLAGS", ""))
         self.flags = [*COMPILE, *optimise, *includes, *self.user_flags]
+
+    def say(self, step: str) -> None:
+        """A line for each step that there is something to do in."""
+        if step not in self.said:
+            self.said.add(step)
+            print(f"{self.out.name}: {step}", flush=True)
 
     def _fresh(self, target: Path, command: list[str]) -> bool:
         """Whether the object is newer than all that it was made of, by the same command."""
@@ -136,6 +144,7 @@ class Builder:
         target = self.object_of(source).with_suffix(f".{kind}.o" if kind else ".o")
         command = [*self.compiler, *self.flags, *WARNINGS, *extra, "-c", str(source), "-o", str(target)]
         if not self._fresh(target, command):
+            self.say("compiling C files")
             target.parent.mkdir(parents=True, exist_ok=True)
             start = time.time_ns()
             run([*command, "-MMD", "-MF", str(target.with_suffix(".d"))])
@@ -169,6 +178,7 @@ class Builder:
         unchanged = record.exists() and record.read_text() == shlex.join(command)
         if target.exists() and unchanged and target.stat().st_mtime_ns >= newest:
             return target
+        self.say(f"linking {name}")
         self.out.mkdir(parents=True, exist_ok=True)
         fresh = target.with_suffix(".new")
         run([*command, "-o", str(fresh)])
@@ -190,7 +200,10 @@ def build(
     build.mkdir(parents=True, exist_ok=True)
     with open(build / ".lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # several make runs at once
-        _build(Builder(out, build, sanitize), allow_missing)
+        builder = Builder(out, build, sanitize)
+        if not builder.objects.exists() and (lacks := list(needs.missing())):
+            raise BuildError("\n".join(lacks))
+        _build(builder, allow_missing)
 
 
 def _build(builder: Builder, allow_missing: bool) -> None:

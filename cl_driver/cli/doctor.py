@@ -141,7 +141,11 @@ def check_registration() -> Iterator[str]:
     files = os.environ.get("OCL_ICD_FILENAMES", "").split(":")
     if not registered and str(native.library()) not in files:
         folders = ", ".join(str(place.folder) for place in registration.places())
-        yield f"The driver is registered nowhere (looked in {folders}). Run cl-driver install."
+        but = " PyOpenCL, which has a loader of its own, sees it." if registration.pyopencl() else ""
+        yield (
+            f"The driver is registered nowhere (looked in {folders}).{but} Run cl-driver install, "
+            "or programs by cl-driver run -- PROGRAM."
+        )
 
 
 def check_loaders() -> Iterator[str]:
@@ -161,8 +165,13 @@ def check_loaders() -> Iterator[str]:
             yield str(error)
             continue
         if all(suffix != ICD_SUFFIX for suffix, _ in listed):
-            folders = ", ".join(str(p.folder) for p in registration.places() if p.file.is_file()) or "none"
-            yield f"{loader} does not list this driver (folders where it is registered: {folders})"
+            registered = [p.folder for p in registration.places() if p.file.is_file()]
+            line = f"export OCL_ICD_VENDORS={registered[0]}/" if registered else "cl-driver install"
+            folders = ", ".join(map(str, registered)) or "none"
+            yield (
+                f"{loader} does not list this driver (folders where it is registered: {folders}). "
+                f"What is missing: {line}, or cl-driver run -- PROGRAM."
+            )
 
 
 def check_cache() -> Iterator[str]:

@@ -47,8 +47,8 @@ def run(options: argparse.Namespace) -> int:
     target = folder(options)
     written = registration.install(target)
     print(f"wrote {written}")
-    if target != registration.SYSTEM:
-        print(f"Loaders outside of this prefix need: export OCL_ICD_VENDORS={target}/")
+    for line in registration.missing_lines(target):
+        print(line)
     archive = os.path.join(native.folder(), module_archive.NAME)
     try:
         if module_archive.update(archive, native.packages()):

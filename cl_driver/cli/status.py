@@ -22,6 +22,8 @@ def run(options: argparse.Namespace) -> int:
             print(f"{place.folder}: {wrong}")
         else:
             print(f"{place.folder}: registered (read by {place.who}): {place.file.read_text().strip()}")
+    if file := registration.pyopencl():
+        print(f"{file.parent}: registered (read by PyOpenCL's own loader)")
     if os.environ.get("OCL_ICD_FILENAMES"):
         print(f"OCL_ICD_FILENAMES, read by the Khronos loader: {os.environ['OCL_ICD_FILENAMES']}")
     folder = default_folder(settings.text("CL_DRIVER_CACHE_DIR"))

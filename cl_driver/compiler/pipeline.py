@@ -43,7 +43,7 @@ from ..records import replace
 from ..settings import parse_table
 from ..spirv import blocks, link, local_memory, reflect
 from ..spirv.enums import Capability, FunctionControl, SourceLanguage
-from ..spirv.errors import SpirvError
+from ..spirv.errors import LinkError, SpirvError
 from ..spirv.module import EntryPoint, Module
 from ..spirv.reading import reader
 from ..spirv.types import TypeTable
@@ -165,6 +165,8 @@ class Prepared:
             local_memory.check(self.module, host_limits().local_memory)
             self.reflections = {kernel.name: kernel for kernel in reflect.reflect(self.module)}
             self.globals = layout_globals(self.module)
+        except LinkError as error:
+            raise CompileError(f"{error}\n", error.lacks_lines) from error
         except (SpirvError, CodegenError, bundle.BundleError) as error:
             raise CompileError(f"{error}\n") from error
         self.entry_points = {entry.name: entry for entry in self.module.entry_points}

@@ -1,8 +1,8 @@
 """From a request's bytes to an answer's: finds the operation, calls it, turns exceptions into a status.
 
 Request: operation, list of keys whose peers may go, then the operation's values.
-Answer: status, the highest key handed out so far, then the answer's values. Those of one that
-failed are whether that is an error of the program's, and why, for the log: C knows the call and its arguments.
+Answer: status, the highest key handed out so far, then the answer's values. Those of an operation that
+failed: whether that is an error of the program, and why, for the log: C knows the call and its arguments.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import bool_selects, corrections, effort, find_clang, long_composites, prelude
+from . import bool_selects, corrections, effort, find_clang, long_composites, prelude, resident
 from .clang import (
     SOURCE_NAME,
     WITHOUT_MEMSET,
@@ -23,6 +23,13 @@ from .resident import is_program
 
 # Inline, so that it may be in every module of a link; its name is reserved.
 KEEPER = b"\n__attribute__((always_inline)) void __cl_driver_keeps_variables(void) {}\n"
+
+# What a program is tried as that does not compile, and names no version of OpenCL C.
+_NEWEST = (3, 0)
+_IS_LATER = (
+    "note: the program was compiled as OpenCL C 1.2, as all that name no version; as OpenCL C 3.0 it "
+    "compiles: build it with -cl-std=CL3.0\n"
+)
 
 # In the names of functions that need corrections.Part.SELDOM.
 _ASYNCHRONOUS = b"async_work_group_"
@@ -255,6 +262,12 @@ def _compile_by(
             log = (
                 f"error: {found.path} has no SPIR-V back end; set CL_DRIVER_CLANG to a clang that has\n{log}"
             )
+        if not options.standard_given and find_clang.has_diagnostic(done.errors):
+            later = options.replace(standard=_NEWEST, standard_given=True)
+            again = [*base_arguments(found), *device_arguments(language, later)]
+            again += [*later.clang_arguments(language.fma), resident.CHECK_ONLY, "-"]
+            if run_clang(again, marked_source(source, later, language)).status == 0:
+                log += _IS_LATER
         log = log or f"error: clang ended with status {done.status}\n"
         doubt = "" if find_clang.has_diagnostic(done.errors) else f"ended with status {done.status}"
         return FrontendResult(None, log, done.files), doubt

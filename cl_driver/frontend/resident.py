@@ -118,6 +118,10 @@ def confine(
         _loaded.append(_Loaded(Started(clang, environment | more, given)))
 
 
+# Of runs that only ask whether a program is right.
+CHECK_ONLY = "-fsyntax-only"
+
+
 def run(
     arguments: list[str],
     source: bytes,
@@ -139,7 +143,14 @@ def run(
     if _confined:
         return _run_confined(arguments, source, folder, listing, allowance, is_whole)
     is_short = sum(map(len, arguments)) + len(arguments) < MOST_TEXT
-    if _tries and is_short and not clang_paths.is_zig(arguments[0]) and not has_fewest_descriptors():
+    is_rare = CHECK_ONLY in arguments  # no clang need wait for the next such program
+    if (
+        _tries
+        and is_short
+        and not is_rare
+        and not clang_paths.is_zig(arguments[0])
+        and not has_fewest_descriptors()
+    ):
         try:
             clang = _clang(arguments[0], environment)
             done = clang.run(arguments, source, folder, listing, allowance, is_whole)

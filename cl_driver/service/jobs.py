@@ -172,8 +172,22 @@ def build_source(job: Job, source: bytes, headers: dict[str, bytes], finish: int
     try:
         answer = prepare(job, spirv, finish)
     except CompileError as error:
-        raise CompileError(f"{log}{error}") from error
+        why = _with_lines(job, source, headers) if error.lacks_lines else ""
+        raise CompileError(f"{log}{why or error}") from error
     return {**answer, "log": log + answer["log"], "files": files}
+
+
+def _with_lines(job: Job, source: bytes, headers: dict[str, bytes]) -> str:
+    """Why a program cannot be prepared, with the lines of its source that are to blame; "" if that cannot be
+    told."""
+    job = {**job, "options": f"{job['options']} -g"}
+    spirv, _, _ = compile_source(job, source, headers)
+    try:
+        if spirv is not None:
+            _prepare(job, spirv)
+    except CompileError as error:
+        return str(error)
+    return ""
 
 
 def kernels(job: Job, il: bytes, names: list[str]) -> list[tuple[list[Any], list[bytes]]]:

@@ -25,10 +25,12 @@ class LimitError(SpirvError):
 
 
 class LinkError(SpirvError):
-    """Modules that do not fit together; one message per line."""
+    """Modules that do not fit together; one message per line. lacks_lines: some would have one of the source
+    if there were debug information."""
 
-    def __init__(self, messages: list[str]) -> None:
+    def __init__(self, messages: list[str], lacks_lines: bool = False) -> None:
         super().__init__(0, "link", "\n".join(messages))
+        self.lacks_lines = lacks_lines
 
     def __str__(self) -> str:
         return "\n".join(f"link: {message}" for message in self.rule.splitlines())

@@ -7,10 +7,11 @@ declarations. Bodies that were not decoded yet find the definitions when they ar
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 
 from . import assertions, blocks, conversion_functions, group_copies
 from .enums import Capability, FunctionControl, LinkageType, Op
-from .errors import LinkError
+from .errors import LinkError, SpirvError
 from .layout import size_of
 from .module import Constant, ConstantExpr, Function, Kind, Module, Operand, Type, Variable
 
@@ -36,6 +37,7 @@ def link(modules: list[Module], provided: Callable[[str], bool] | None = None) -
         if Capability.DeviceEnqueue in module.capabilities:
             blocks.name_blocks(module, number)
     errors: list[str] = []
+    lacks_lines = False
     if len({module.address_bits for module in modules}) > 1:
         errors.append("modules of different addressing models, Physical32 and Physical64")
     exports = _exports(modules, errors)
@@ -67,9 +69,11 @@ def link(modules: list[Module], provided: Callable[[str], bool] | None = None) -
                 isinstance(symbol, Function) and (_define(symbol, module.types) or provided(name))
             ):
                 what = "function" if isinstance(symbol, Function) else "variable"
-                errors.append(f"undefined {what} '{name.removeprefix(BODY)}'")
+                user, place = _first_use(module, symbol)
+                lacks_lines |= bool(user) and not place
+                errors.append(f"undefined {what} '{name.removeprefix(BODY)}'{user}{place}")
     if errors:
-        raise LinkError(list(dict.fromkeys(errors)))
+        raise LinkError(list(dict.fromkeys(errors)), lacks_lines)
     if replacements:
         _replace(modules, replacements)
     return modules[0] if len(modules) == 1 and not replacements else _merge(modules, replacements)
@@ -82,6 +86,19 @@ def _define(function: Function, types: TypeTable) -> bool:
         or assertions.define(function)
         or group_copies.define(function, types)
     )
+
+
+def _first_use(module: Module, symbol: Function | Variable) -> tuple[str, str]:
+    """Who uses a symbol, and where in the source: each in words, "" if it is not known."""
+    with suppress(SpirvError):  # of a function that cannot be read
+        for function in module.functions:
+            for block in function.blocks:
+                for instruction in block.instructions:
+                    if any(operand is symbol for operand in instruction.operands):
+                        line = instruction.line
+                        place = f" at {line.file.rpartition('/')[2]}:{line.line}" if line is not None else ""
+                        return f", which '{plain_name(function)}' uses", place
+    return "", ""
 
 
 def _symbols(module: Module) -> list[Function | Variable]:

@@ -58,7 +58,7 @@ static cl_int check_type(const struct request *request) {
         /* "CL_MEM_USE_HOST_PTR or CL_MEM_COPY_HOST_PTR cannot be specified if a mipmapped image is created."
          */
         CLD_REQUIRE(!(request->flags & (CL_MEM_USE_HOST_PTR | CL_MEM_COPY_HOST_PTR)), CL_INVALID_VALUE,
-                    "flags ask for memory of the host, and the image has mip levels");
+                    "flags ask for memory of the host for an image with mip levels");
     }
     return CL_SUCCESS;
 }

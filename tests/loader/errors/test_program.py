@@ -144,6 +144,39 @@ def test_a_broken_program_fails_with_a_log(opencl, context):
     opencl.ok("clReleaseProgram", made)
 
 
+def test_what_is_undefined_is_told_with_its_line(opencl, context):
+    text = "int twice(int);\n\nint more(int x) {\n  return 1 + twice(x);\n}\n"
+    source = f"{text}kernel void k(global int *a) {{ a[0] = more(a[0]); }}\n"
+    for options in (None, "-g", "-cl-opt-disable"):
+        broken = opencl.program(context, source)
+        assert opencl.fails("clBuildProgram", broken, 0, None, options, None, None)
+        (line,) = build_info(opencl, broken, "LOG").splitlines()
+        assert line.startswith("link: undefined function 'twice', which '")
+        assert line.endswith("' uses at program.cl:4")
+        opencl.ok("clReleaseProgram", broken)
+
+
+@pytest.mark.parametrize(
+    "source, options, is_told",
+    [
+        ("kernel void k(global atomic_int *a) { atomic_fetch_add(a, 1); }", None, True),
+        ("global int g = 3; kernel void k(global int *a) { *a = g; }", "-cl-mad-enable", True),
+        ("global int g = 3; kernel void k(global int *a) { *a = g; }", "-cl-std=CL1.2", False),
+        ("kernel void k(global int *a) { *a = undeclared; }", None, False),
+    ],
+)
+def test_programs_of_later_versions_are_told_which_option_they_need(
+    opencl, context, source, options, is_told
+):
+    broken = opencl.program(context, source)
+    assert opencl.fails("clBuildProgram", broken, 0, None, options, None, None)
+    log = build_info(opencl, broken, "LOG")
+    assert log.startswith("program.cl:1:") and ("-cl-std=CL3.0" in log) == is_told
+    if is_told:
+        opencl.build(broken, "-cl-std=CL3.0")
+    opencl.ok("clReleaseProgram", broken)
+
+
 def test_integers_that_are_too_wide_fail_with_a_log(opencl, context):
     made = opencl.program(
         context, "kernel void k(global ulong *a) { unsigned _BitInt(2000) b = *a; *a = b; }"

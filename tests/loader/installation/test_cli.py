@@ -74,9 +74,12 @@ def test_install_for_the_environment(cl_driver):
     file = Path(sys.prefix) / "etc" / "OpenCL" / "vendors" / "cl_driver.icd"
     try:
         for option in ((), ("--venv",)):
-            status, output = cl_driver("install", *option)
+            status, output = cl_driver("install", *option, OCL_ICD_VENDORS=None)
             assert status == 0, output
-            assert str(file) in output and f"OCL_ICD_VENDORS={file.parent}/" in output
+            line = f"\nexport OCL_ICD_VENDORS={file.parent}/\n"
+            assert str(file) in output and line in output and "cl-driver run -- PROGRAM" in output
+            status, output = cl_driver("install", *option, OCL_ICD_VENDORS=f"{file.parent}/")
+            assert status == 0 and output == f"wrote {file}\n"  # nothing is missing
             assert file.read_text() == f"{LIBRARY}\n"
             file.unlink()
     finally:
@@ -88,6 +91,28 @@ def test_install_where_nobody_may_write(cl_driver, tmp_path):
     status, output = cl_driver("install", "--prefix", tmp_path)
     assert status == 1
     assert "cl-driver install: " in output and "Traceback" not in output
+
+
+ONE = """
+import ctypes, sys
+count = ctypes.c_uint()
+assert ctypes.CDLL(sys.argv[1]).clGetPlatformIDs(0, None, ctypes.byref(count)) == 0
+print(count.value, *sys.argv[2:])
+"""
+
+
+def test_run(cl_driver, loader, tmp_path):
+    """No other driver is seen, whatever variables said before."""
+    command = ["run", "--", sys.executable, "-c", ONE, loader, "-h", "two words"]
+    library_path = str(loader.parent)
+    for variables in ({"OCL_ICD_VENDORS": None}, {"OPENCL_VENDOR_PATH": "/etc", "OCL_ICD_VENDORS": "/etc"}):
+        done = cl_driver(*command, LD_LIBRARY_PATH=library_path, **variables)
+        assert done == (0, "1 -h two words\n")
+    assert cl_driver("run", "--", "sh", "-c", "exit 7")[0] == 7
+    assert cl_driver("run") == (2, "cl-driver run: which program? cl-driver run -- PROGRAM ARGUMENTS\n")
+    done = cl_driver("run", "--", "/no/such/program")
+    assert done == (127, "cl-driver run: /no/such/program: there is no such program\n")
+    assert cl_driver("run", "--", tmp_path) == (126, f"cl-driver run: {tmp_path}: Permission denied\n")
 
 
 def test_status(cl_driver, tmp_path):
@@ -165,7 +190,8 @@ def test_doctor_finds_a_wrong_icd_file(cl_driver, tmp_path, content, sentence):
 def test_doctor_finds_no_registration(cl_driver, tmp_path):
     status, output = cl_driver("doctor", OCL_ICD_VENDORS=f"{tmp_path}/")
     assert status == 1
-    assert "does not list this driver" in output
+    assert "does not list this driver" in output and "What is missing: cl-driver install, or" in output
+    assert "Run cl-driver install, or programs by cl-driver run -- PROGRAM." in output
     status, output = cl_driver("doctor", OCL_ICD_VENDORS=f"{tmp_path}/none/")
     assert "names a folder that is not there" in output
     status, output = cl_driver("doctor", OCL_ICD_VENDORS=str(ROOT / "build/vendors/cl_driver.icd"))

@@ -12,6 +12,19 @@ from tests.conftest import ROOT
 
 pytestmark = pytest.mark.network
 
+PYOPENCL = """
+import numpy, pyopencl
+(platform,) = (p for p in pyopencl.get_platforms() if p.name == "cl_driver")
+context = pyopencl.Context(platform.get_devices())
+queue = pyopencl.CommandQueue(context)
+values = numpy.arange(4, dtype=numpy.float32)
+buffer = pyopencl.Buffer(context, pyopencl.mem_flags.COPY_HOST_PTR, hostbuf=values)
+source = "kernel void twice(global float *x) { x[get_global_id(0)] *= 2; }"
+pyopencl.Program(context, source).build().twice(queue, (4,), None, buffer)
+pyopencl.enqueue_copy(queue, values, buffer)
+print(values.tolist())
+"""
+
 
 @pytest.mark.skipif("CL_DRIVER_RUNTIME" in os.environ, reason="once is enough: both modes are tried below")
 def test_pip_install(run_client, variables, tmp_path):
@@ -58,3 +71,16 @@ def test_pip_install(run_client, variables, tmp_path):
         assert done.stdout == done.stderr == ""
     subprocess.run([cli, "uninstall"], capture_output=True, env=env, check=True, cwd="/")
     assert list(vendors.iterdir()) == []
+
+    python = str(prefix / "bin" / "python")
+    pip = [python, "-m", "pip", "--quiet", "--disable-pip-version-check"]
+    subprocess.run([*pip, "install", "pyopencl"], check=True, timeout=500)
+    del env["OCL_ICD_VENDORS"]
+    done = subprocess.run(
+        [python, "-c", PYOPENCL], capture_output=True, text=True, env=env, check=False, cwd="/"
+    )
+    assert done.stdout == "[0.0, 2.0, 4.0, 6.0]\n", done.stderr
+    done = subprocess.run([cli, "status"], capture_output=True, text=True, env=env, check=False, cwd="/")
+    assert "pyopencl/.libs: registered (read by PyOpenCL's own loader)" in done.stdout
+    subprocess.run([*pip, "uninstall", "--yes", "cl_driver"], check=True, timeout=100)
+    assert [path for path in prefix.rglob("*") if "cl_driver" in path.name or "cl-driver" in path.name] == []

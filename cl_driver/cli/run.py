@@ -1,0 +1,48 @@
+"""Runs a program on this driver, and no other: cl-driver run -- PROGRAM ARGUMENTS.
+
+Nothing need be registered, and no variable set.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Mapping
+
+from .. import native
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """The program."""
+    parser.add_argument(
+        "program", nargs=argparse.REMAINDER, metavar="-- PROGRAM ...", help="with its arguments"
+    )
+
+
+def environment(base: Mapping[str, str]) -> dict[str, str]:
+    """What tells every loader of this driver: ocl-icd takes a library in place of a folder, where Khronos'
+    loader finds nothing, but that one reads another variable, too."""
+    library = str(native.library())
+    others = {name: value for name, value in base.items() if name != "OPENCL_VENDOR_PATH"}
+    return others | {"OCL_ICD_VENDORS": library, "OCL_ICD_FILENAMES": library}
+
+
+def run(options: argparse.Namespace) -> int:
+    """The subcommand: becomes the program. Exit status 127 if there is none, 126 if it cannot be run."""
+    command = options.program[1:] if options.program[:1] == ["--"] else options.program
+    if not command:
+        print("cl-driver run: which program? cl-driver run -- PROGRAM ARGUMENTS", file=sys.stderr)
+        return 2
+    if not native.library().exists():
+        print(f"cl-driver run: there is no {native.library()}: build it first (make setup)", file=sys.stderr)
+        return 1
+    sys.stdout.flush()
+    try:
+        os.execvpe(command[0], command, environment(os.environ))
+    except FileNotFoundError:
+        print(f"cl-driver run: {command[0]}: there is no such program", file=sys.stderr)
+        return 127
+    except OSError as error:
+        print(f"cl-driver run: {command[0]}: {error.strerror}", file=sys.stderr)
+        return 126
