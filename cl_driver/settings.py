@@ -1,7 +1,7 @@
 """Every environment variable that the driver reads: one table.
 
-The C side's table (build/gen/settings_table.h) and that of SETTINGS.md are generated from it. Nothing else in the
-driver reads the environment; passes get an options object and read nothing at all.
+The C side's table (build/gen/settings_table.h) and that of SETTINGS.md are generated from it. Nothing else
+in the driver reads the environment; passes get an options object and read nothing at all.
 """
 
 from __future__ import annotations

@@ -86,7 +86,9 @@ class TestFreshMachine:
         env |= {"PATH": f"{tmp_path}/venv/bin:{env['PATH']}", "VIRTUAL_ENV": f"{tmp_path}/venv"}
         told = {}
         for line in lines:
-            done = subprocess.run(["sh", "-c", line], cwd=tmp_path, env=env, text=True, stdout=-1, check=False)
+            done = subprocess.run(
+                ["sh", "-c", line], cwd=tmp_path, env=env, text=True, stdout=-1, check=False
+            )
             told[line] = done.stdout
             # Both fail where the system's loader does not see the driver, and say what would mend it.
             assert done.returncode == 0 or line.endswith((" status", " doctor")), f"{line}: {done.stdout}"
