@@ -52,6 +52,9 @@ static cl_kernel kernel;
 /* What commands wait for until it is opened. */
 static cl_event gate, behind_gate[MANY];
 
+/* The last parameters of a command that waits for it. */
+#define WAIT MANY, behind_gate, &event
+
 static void shut_gate(void) {
     cl_int status;
     gate = clCreateUserEvent(context, &status);
@@ -111,7 +114,6 @@ static void use_unified_shared_memory(void) {
     TRY(clSetKernelArgMemPointerINTEL, clSetKernelArgMemPointerINTEL_(kernel, 0, data));
     TRY(clSetKernelExecInfo,
         clSetKernelExecInfo(kernel, CL_KERNEL_EXEC_INFO_USM_PTRS_INTEL, sizeof pointers, pointers));
-#define WAIT MANY, behind_gate, &event
     shut_gate();
     TRY(clEnqueueMemFillINTEL, clEnqueueMemFillINTEL_(queue, data, pattern, sizeof pattern, BYTES, WAIT),
         OK(clReleaseEvent(event)));
