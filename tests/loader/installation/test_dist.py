@@ -161,6 +161,43 @@ def test_wheel_in_a_bare_environment(dist, bare, ocl_icd, variables, tmp_path, v
     assert "LLVM: llvmlite" in done.stderr
 
 
+def relocated(folder: Path) -> Path:
+    """A Python with all of its prefix, as conda's environments are; pip's."""
+    for version, path in sorted(VERSIONS.items()):
+        prefix = Path(path).resolve().parents[1]
+        if prefix != Path("/usr") and list(prefix.glob("lib/libpython3.*.so.1.0")):
+            shutil.copytree(prefix, folder, symlinks=True)
+            return folder / "bin" / f"python{version.rpartition('.')[0]}"
+    pytest.skip("no Python here has a prefix of its own and a libpython")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("way", ["target", "conda", "uv"])
+def test_other_ways_to_install(dist, variables, tmp_path, way):
+    environment = {key: value for key, value in variables.items() if key != "PYTHONPATH"}
+    if way == "target":
+        command = [sys.executable, "-m", "pip", "install", "--quiet", "--target", tmp_path / "lib"]
+    elif way == "conda":
+        environment["CONDA_PREFIX"] = str(tmp_path / "prefix")
+        command = [relocated(tmp_path / "prefix"), "-m", "pip", "install", "--quiet"]
+    else:
+        uv = shutil.which("uv") or pytest.skip("no uv")
+        subprocess.run([uv, "venv", "--quiet", "--python", sys.executable, tmp_path / "venv"], check=True)
+        command = [uv, "pip", "install", "--quiet", "--python", tmp_path / "venv" / "bin" / "python"]
+    subprocess.run([*command, dist["x86_64"]], env=environment, check=True, timeout=500)
+    (native,) = tmp_path.glob("**/cl_driver/_native")
+    vendors = tmp_path / "prefix" / "etc" / "OpenCL" / "vendors"
+    if way == "conda":
+        subprocess.run([tmp_path / "prefix" / "bin" / "cl-driver", "install"], env=environment, check=True)
+        assert (vendors / "cl_driver.icd").read_text() == f"{native}/libcl_driver.so\n"
+    else:
+        vendors.mkdir(parents=True)
+        (vendors / "cl_driver.icd").write_text(f"{native}/libcl_driver.so\n")
+    environment |= {"OCL_ICD_VENDORS": f"{vendors}/", "CL_DRIVER_CACHE_DIR": str(tmp_path)}
+    done = subprocess.run(["clinfo"], env=environment, text=True, capture_output=True, check=True)
+    assert re.search(r"Platform Name +cl_driver", done.stdout), done.stderr
+
+
 @pytest.mark.long
 def test_nothing_is_left_of_a_wheel(dist, tmp_path):
     """What `cl-driver install` adds goes with the package, too."""
