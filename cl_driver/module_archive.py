@@ -44,6 +44,8 @@ GROUPS: tuple[tuple[str, ...], ...] = (
     ("compiler.pipeline",),
 )
 
+_TEXTS = ("texts",)  # where the archive has the place of what code_of() is asked for
+
 # Those that only run where somebody waits for what they print, or have no business in these processes.
 _OTHERS = frozenset(("accuracy", "cli", "interp"))
 
@@ -63,6 +65,15 @@ class Archive:
             raise ValueError("for another Python")
         self._code = data[end:]
         self._read: dict[str, CodeType] = {}
+        self._texts: dict[str, bytes] | None = None
+
+    def of_text(self, text: str) -> CodeType | None:
+        """The code of such a text (code_of()), if it has it."""
+        if self._texts is None:
+            start, size = self._groups.get(_TEXTS, (0, 0))
+            self._texts = marshal.loads(self._code[start : start + size]) if size else {}
+        found = self._texts.get(text)
+        return None if found is None else marshal.loads(found)
 
     def read_group(self, number: int) -> None:
         """Reads the code of a group of modules, which are about to be imported. An old archive has others."""
@@ -158,6 +169,16 @@ def expect(number: int) -> None:
             archive.import_read()
 
 
+def code_of(text: str) -> CodeType:
+    """The code of what is written as text while the driver runs (records.py): to compile it takes longer than
+    to read it."""
+    for archive in _used:
+        found = archive.of_text(text)
+        if found is not None:
+            return found
+    return compile(text, "<string>", "exec", dont_inherit=True)
+
+
 def is_current(path: str) -> bool:
     """Whether there is an archive of all modules as they are."""
     try:
@@ -231,11 +252,27 @@ def make(path: str, is_fixed: bool) -> None:
         places[roots] = place, len(compiled)
         code.append(compiled)
         place += len(compiled)
+    compiled = marshal.dumps(_texts())
+    places[_TEXTS] = place, len(compiled)
+    code.append(compiled)
     head = marshal.dumps((MAGIC_NUMBER, index, places))
     temporary = f"{path}.{os.getpid()}"
     with open(temporary, "wb") as archive:
         archive.write(len(head).to_bytes(_SIZE, "little") + head + b"".join(code))
     os.replace(temporary, path)
+
+
+def _texts() -> dict[str, bytes]:
+    """The code of what code_of() will be asked for."""
+    from . import records
+
+    found = {}
+    for name, module in sys.modules.items():
+        for value in list(vars(module).values()) if name.startswith(f"{_PACKAGE}.") else ():
+            text = records.text_of(value) if isinstance(value, type) else None
+            if text is not None:
+                found[text] = marshal.dumps(code_of(text))
+    return found
 
 
 def _compiled(text: bytes, file: str, is_own: bool) -> CodeType:
