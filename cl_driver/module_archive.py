@@ -44,6 +44,8 @@ GROUPS: tuple[tuple[str, ...], ...] = (
     ("compiler.pipeline",),
 )
 
+_TEXTS = ("texts",)  # where the archive has the place of what code_of() is asked for
+
 # Those that only run where somebody waits for what they print, or have no business in these processes.
 _OTHERS = frozenset(("accuracy", "cli", "interp"))
 
@@ -63,12 +65,46 @@ class Archive:
             raise ValueError("for another Python")
         self._code = data[end:]
         self._read: dict[str, CodeType] = {}
+        self._texts: dict[str, bytes] | None = None
+
+    def of_text(self, text: str) -> CodeType | None:
+        """The code of such a text (code_of()), if it has it."""
+        if self._texts is None:
+            start, size = self._groups.get(_TEXTS, (0, 0))
+            self._texts = marshal.loads(self._code[start : start + size]) if size else {}
+        found = self._texts.get(text)
+        return None if found is None else marshal.loads(found)
 
     def read_group(self, number: int) -> None:
         """Reads the code of a group of modules, which are about to be imported. An old archive has others."""
         if GROUPS[number] in self._groups:
             start, size = self._groups[GROUPS[number]]
             self._read |= marshal.loads(self._code[start : start + size])
+
+    def import_read(self) -> None:
+        """Imports the modules whose code was read, each behind those that it imports: to come to them one
+        inside the other takes Python longer."""
+        modules = sys.modules
+        for name in list(self._read):
+            package, _, own_name = name.rpartition(".")
+            if name in modules or (package and package not in modules):
+                continue
+            spec = self.find_spec(name)
+            if spec is None:
+                return  # it has changed, and with it perhaps what the others import: Python goes on
+            module = modules[name] = type(sys)(name)
+            # What importlib.util.module_from_spec() does, in less time.
+            made = {"__spec__": spec, "__loader__": self, "__package__": package}
+            if spec.submodule_search_locations is not None:
+                made |= {"__package__": name, "__path__": spec.submodule_search_locations}
+            module.__dict__.update(made)
+            try:
+                self.exec_module(module)
+            except BaseException:
+                del modules[name]
+                raise
+            if package:
+                setattr(modules[package], own_name, module)
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
@@ -124,10 +160,21 @@ def use() -> None:
 
 
 def expect(number: int) -> None:
-    """The modules of a group are about to be imported, unless they already are."""
+    """Imports the modules of a group, which are about to be used, unless they already are there."""
     for archive in _used:
         if f"{_PACKAGE}.{GROUPS[number][0]}" not in sys.modules:
             archive.read_group(number)
+            archive.import_read()
+
+
+def code_of(text: str) -> CodeType:
+    """The code of what is written as text while the driver runs (records.py): to compile it takes longer than
+    to read it."""
+    for archive in _used:
+        found = archive.of_text(text)
+        if found is not None:
+            return found
+    return compile(text, "<string>", "exec", dont_inherit=True)
 
 
 def is_current(path: str) -> bool:
@@ -220,11 +267,27 @@ def make(path: str) -> None:
         places[roots] = place, len(compiled)
         code.append(compiled)
         place += len(compiled)
+    compiled = marshal.dumps(_texts())
+    places[_TEXTS] = place, len(compiled)
+    code.append(compiled)
     head = marshal.dumps((MAGIC_NUMBER, index, places))
     temporary = f"{path}.{os.getpid()}"
     with open(temporary, "wb") as archive:
         archive.write(len(head).to_bytes(_SIZE, "little") + head + b"".join(code))
     os.replace(temporary, path)
+
+
+def _texts() -> dict[str, bytes]:
+    """The code of what code_of() will be asked for."""
+    from . import records
+
+    found = {}
+    for name, module in sys.modules.items():
+        for value in list(vars(module).values()) if name.startswith(f"{_PACKAGE}.") else ():
+            text = records.text_of(value) if isinstance(value, type) else None
+            if text is not None:
+                found[text] = marshal.dumps(code_of(text))
+    return found
 
 
 def _compiled(text: bytes, file: str, is_own: bool) -> CodeType:

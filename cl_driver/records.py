@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from operator import attrgetter
 
+from . import module_archive
 from .fast_typing import TypeVar
 
 TYPE_CHECKING = False
@@ -109,22 +110,33 @@ def _first_init(fields: dict[str, _Field], frozen: bool) -> Callable[..., None]:
 
 def _init(fields: dict[str, _Field], frozen: bool) -> Callable[..., None]:
     names: dict[str, Any] = {"_NONE": _NONE, "_set": object.__setattr__}
+    for name, each in fields.items():
+        if each.factory is not None or each.default is not _NONE:
+            names[f"_of_{name}"] = each.default if each.factory is None else each.factory
+    exec(module_archive.code_of(_text(fields, frozen)), names)
+    made: Callable[..., None] = names["__init__"]
+    return made
+
+
+def _text(fields: dict[str, _Field], frozen: bool) -> str:
     parameters, body = ["self"], []
     for name, each in fields.items():
         value = name
         if each.factory is not None:
-            names[f"_of_{name}"] = each.factory
             parameters.append(f"{name}=_NONE")
             value = f"_of_{name}() if {name} is _NONE else {name}"
         elif each.default is not _NONE:
-            names[f"_of_{name}"] = each.default
             parameters.append(f"{name}=_of_{name}")
         else:
             parameters.append(name)
         body.append(f"    _set(self, {name!r}, {value})" if frozen else f"    self.{name} = {value}")
-    exec(f"def __init__({', '.join(parameters)}):\n" + "\n".join(body or ["    pass"]), names)
-    made: Callable[..., None] = names["__init__"]
-    return made
+    return f"def __init__({', '.join(parameters)}):\n" + "\n".join(body or ["    pass"])
+
+
+def text_of(cls: type) -> str | None:
+    """The text of the __init__ of a class that record() has made; None for another class."""
+    fields = cls.__dict__.get(_FIELDS)
+    return None if fields is None else _text(fields, cls.__setattr__ is _refuse)
 
 
 def _comparison(compared: list[str]) -> tuple[Callable[[Any, object], Any], Callable[[Any], int]]:

@@ -32,6 +32,10 @@ if TYPE_CHECKING:
 # stays is looked at.
 _MANY_OBJECTS, _FEW_OBJECTS = 200_000, 20_000
 
+# So many searches in a row look at what is new since the one before only: what is older is mostly programs,
+# which stay.
+_YOUNG = 8
+
 # CPU time is looked at after a time in which so many threads cannot use up what is left, or so many seconds.
 _MOST_THREADS, _SHORTEST = 4, 0.05
 
@@ -147,8 +151,10 @@ def serve(sock: Socket, idle: float) -> None:
             gc.collect()
             gc.freeze()
             continue
-        new = gc.get_count()[0]
-        if new > _MANY_OBJECTS or (new > _FEW_OBJECTS and not _is_readable(sock, 0.1)):
+        new, searches, _ = gc.get_count()
+        if new > _MANY_OBJECTS:
+            gc.collect(0 if searches < _YOUNG else 2)
+        elif new > _FEW_OBJECTS and not _is_readable(sock, 0.1):
             gc.collect()
 
 

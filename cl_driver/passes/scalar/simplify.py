@@ -20,20 +20,28 @@ from ..ir.instructions import (
 from .sink import sink_stores, sink_values
 from .vector_tests import ask_vectors
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 
 def simplify(function: Function, types: TypeTable) -> None:
     """Simplifies a function in place. Blocks end up in reverse postorder."""
     folder = Folder(types)
-    changed = True
-    while changed:
-        remove_unreachable_blocks(function)
-        changed = fold_instructions(function, folder)
-        changed |= ask_vectors(function, types)
-        changed |= sink_values(function)
-        changed |= sink_stores(function)
-        changed |= drop_impossible_defaults(function)
-        changed |= fold_branches(function)
-        changed |= merge_blocks(function)
+    steps: list[Callable[[], bool]] = [
+        lambda: fold_instructions(function, folder),
+        lambda: ask_vectors(function, types),
+        lambda: sink_values(function),
+        lambda: sink_stores(function),
+        lambda: drop_impossible_defaults(function),
+        lambda: fold_branches(function),
+        lambda: merge_blocks(function),
+    ]
+    remove_unreachable_blocks(function)  # later, who makes such blocks does
+    step = idle = 0
+    while idle < len(steps):  # until each has found nothing since the last change
+        idle = 0 if steps[step]() else idle + 1
+        step = (step + 1) % len(steps)
     remove_dead_code(function)
 
 
