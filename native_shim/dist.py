@@ -1,4 +1,4 @@
-"""Makes what is given away: a wheel for each architecture and the sdist (make dist).
+"""Makes what is given away: a wheel and a Debian package for each architecture, and the sdist (make dist).
 
     python native_shim/dist.py [--out DIR] [--targets x86_64 aarch64]
 
@@ -22,6 +22,7 @@ import sys
 import tarfile
 from pathlib import Path
 
+import debian
 import wheel_file
 
 SHIM = Path(__file__).resolve().parent
@@ -143,6 +144,8 @@ def main() -> int:
         made = backend(work / "tree", "build_wheel", out, common | settings)
         wheel_file.rewrite(made)
         versions = " ".join(f"3.{minor}" for minor in headers)
+        if shutil.which("dpkg-deb"):
+            print(debian.make(made, out, work / "tree", epoch))
         print(f"{made}\nembeddings for Python {versions}; other Pythons serve as a process")
     shutil.rmtree(work / "tree")
     return 0

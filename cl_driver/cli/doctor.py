@@ -51,9 +51,24 @@ def check_python() -> Iterator[str]:
         yield from _check_recorded(python, recorded)
     start = "import sys; sys.path[:0] = sys.argv[1:]; import "
     paths = recorded.get("path", [])
-    for modules, flags in (("_cffi_backend, cl_driver.runtime", ["-I", "-S"]), ("llvmlite.binding", ["-I"])):
+    needed = [("_cffi_backend, cl_driver.runtime", ["-I", "-S"])]
+    if _uses_llvmlite():
+        needed.append(("llvmlite.binding", ["-I"]))
+    for modules, flags in needed:
         if os.access(python, os.X_OK) and (reason := _fails([python, *flags, "-c", start + modules, *paths])):
             yield f"{python} cannot import {modules}: {reason}"
+
+
+def _uses_llvmlite() -> bool:
+    """Whether the code of kernels is made by llvmlite's LLVM, or would be if that could be had."""
+    from ..jit import emit
+    from ..jit.errors import CompileError
+    from ..jit.llvm_library import Library
+
+    try:
+        return not isinstance(emit.llvm(), Library)
+    except CompileError:
+        return True
 
 
 def _check_recorded(python: str, recorded: dict[str, list[str]]) -> Iterator[str]:
