@@ -163,7 +163,8 @@ def update(path: str, folders: Sequence[str]) -> bool:
     command = [sys.executable, "-I", "-S", "-c", start]
     done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
     if done.returncode:
-        raise OSError(f"{path}: {done.stderr}")
+        why = done.stderr.strip().rpartition("\n")[2]
+        raise OSError(f"{path}: {why}")
     return True
 
 
