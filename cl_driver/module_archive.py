@@ -203,7 +203,7 @@ def _modules(folder: str, package: str) -> Iterator[tuple[str, str]]:
 
 def update(path: str, folders: Sequence[str]) -> bool:
     """Has a process of its own, by this Python, write the archive, unless it is current; whether it did.
-    folders: where llvmlite may be. OSError if it cannot be written."""
+    folders: where llvmlite may be. PermissionError if it may not be written, OSError if it cannot."""
     if is_current(path):
         return False
     if not os.access(os.path.dirname(path), os.W_OK):
@@ -215,7 +215,8 @@ def update(path: str, folders: Sequence[str]) -> bool:
     command = [sys.executable, "-I", "-S", "-c", start]
     done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
     if done.returncode:
-        raise OSError(f"{path}: {done.stderr}")
+        why = done.stderr.strip().rpartition("\n")[2]
+        raise OSError(f"{path}: {why}")
     return True
 
 

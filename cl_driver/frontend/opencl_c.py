@@ -78,11 +78,11 @@ def _misses_functions(errors: str) -> bool:
 _TAKE_ADDRESSES = (b"__enqueue_kernel_", b"__get_kernel_")
 
 # How a clang ends that crashes, or its driver where that is not the same process.
-_LAST_WORDS = ("PLEASE submit a bug report", "error in backend", "clang frontend command failed")
+_CRASHES = ("PLEASE submit a bug report", "error in backend", "clang frontend command failed")
 
 
 def _has_crashed(done: Run) -> bool:
-    return done.status is not None and (done.status < 0 or any(words in done.errors for words in _LAST_WORDS))
+    return done.status is not None and (done.status < 0 or any(words in done.errors for words in _CRASHES))
 
 
 def _may_lack_names(done: Run) -> bool:

@@ -31,7 +31,6 @@ USED_ELSEWHERE = {
     "slp_vectorization": "llvmlite",
     "loop_unrolling": "llvmlite",
     "_callback": "ctypes: it must be there as long as C may call it",
-    "find_spec": "importlib",
     "create_module": "importlib",
 }
 

@@ -86,6 +86,22 @@ def test_install_for_the_environment(cl_driver):
         file.unlink(missing_ok=True)
 
 
+def test_install_prepares_the_modules(cl_driver, broken_tree, tmp_path):
+    """Or says why not, and registers the driver all the same."""
+    archive = broken_tree / "cl_driver" / "_native" / "cl_driver.modules"
+    archive.write_bytes(b"")  # as in a wheel
+    wrote = f"wrote {archive}\n"
+    for expected in (wrote, ""):
+        status, output = cl_driver("install", "--prefix", tmp_path, tree=broken_tree)
+        assert status == 0 and (wrote in output) == bool(expected), output
+    assert archive.stat().st_size > 1 << 20
+    archive.unlink()
+    archive.mkdir()
+    status, output = cl_driver("install", "--prefix", tmp_path, tree=broken_tree)
+    assert status == 0 and "start more slowly than they could" in output and str(archive) in output
+    assert "Traceback" not in output and (tmp_path / "etc/OpenCL/vendors/cl_driver.icd").is_file()
+
+
 def test_install_where_nobody_may_write(cl_driver, tmp_path):
     (tmp_path / "etc").write_text("a file where a folder should be")
     status, output = cl_driver("install", "--prefix", tmp_path)
