@@ -78,11 +78,12 @@ def lanes_alone():
 
 @contextmanager
 def all_ordered():
-    """Where "ordered" takes another order for every block."""
-    from cl_driver.jit.printed_ir import long_blocks, register_order
+    """Where "ordered" takes another order for every block, and keeps it."""
+    from cl_driver.jit.printed_ir import kept_order, long_blocks, register_order
 
     limits = (long_blocks, "LEAST_TEXT", 0), (register_order, "LEAST", 1), (register_order, "WORTH", -1)
-    limits = *limits, (register_order, "GAIN", math.inf)
+    limits = *limits, (register_order, "GAIN", math.inf), (kept_order, "LEAST", 1), (kept_order, "TIMES", 0)
+    limits = *limits, (kept_order, "SHARE", math.inf), (kept_order, "APART", 3)
     before = [getattr(module, name) for module, name, _ in limits]
     for module, name, value in limits:
         setattr(module, name, value)

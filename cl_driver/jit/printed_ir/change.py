@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...device.target import Target
-from . import byte_rotates, long_blocks, register_order, wide_masks
+from . import byte_rotates, kept_order, long_blocks, register_order, wide_masks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,6 +24,8 @@ def changed(text: str, printed: Callable[[], str], target: Target, passes: str) 
         changes.append(lambda now: register_order.reorder(now, target))
     if byte_rotates.may_help(text, target):  # after the order, which moves nothing past a fence
         changes.append(byte_rotates.fence)
+    if is_long and passes in ("short", "ordered"):
+        changes.append(lambda now: kept_order.keep(now, target))
     if is_long:
         changes.append(long_blocks.cut)
     if not changes:

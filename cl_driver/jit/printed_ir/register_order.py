@@ -36,7 +36,7 @@ _LATENCY = 4
 _RELOAD = 6
 _WINDOW = 224
 
-_RESULT = pattern(rf"  ({NAME}) = (?:tail |notail |musttail )?(\w+) ")
+RESULT = pattern(rf"  ({NAME}) = (?:tail |notail |musttail )?(\w+) ")
 _NUMBERED = pattern(r"%(\d+)\b(?!\.)")
 _OPERAND = pattern(NAME)
 _TYPE = pattern(r"<(\d+) x (i\d+|float|double|half|bfloat|ptr)>|\b(float|double|half)\b")
@@ -181,7 +181,7 @@ class _Block:
         barrier: _Node | None = None  # the last access that others must not pass
         loads: list[_Node] = []  # since then
         for line in lines:
-            result = _RESULT.match(line)
+            result = RESULT.match(line)
             opcode = result[2] if result else line.split(None, 1)[0] if line.startswith("  ") else ""
             is_instruction = opcode in _PURE or opcode in _ACCESSES
             if self._end or not is_instruction:

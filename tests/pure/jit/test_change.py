@@ -3,7 +3,7 @@
 import pytest
 
 from cl_driver.device.target import Target
-from cl_driver.jit.printed_ir import byte_rotates, change, long_blocks, register_order, wide_masks
+from cl_driver.jit.printed_ir import byte_rotates, change, kept_order, long_blocks, register_order, wide_masks
 
 TARGET = Target("x86_64-unknown-linux-gnu", ("+avx2",), 256)
 
@@ -25,6 +25,7 @@ def steps(monkeypatch):
     stand_in(wide_masks, "widen")
     stand_in(byte_rotates, "fence")
     stand_in(register_order, "reorder")
+    stand_in(kept_order, "keep")
     stand_in(long_blocks, "cut")
     return made
 
@@ -33,9 +34,10 @@ def test_each_change_has_what_the_one_before_it_made(steps, monkeypatch):
     monkeypatch.setattr(long_blocks, "LEAST_TEXT", 10)
     printed = []
     made = change.changed("x" * 10, lambda: printed.append(1) or "now", TARGET, "ordered")
-    assert made == "now widen reorder fence cut" and len(printed) == 1
+    assert made == "now widen reorder fence keep cut" and len(printed) == 1
     steps.clear()
-    assert change.changed("x" * 10, lambda: "now", TARGET, "short") == "now widen fence cut"
+    assert change.changed("x" * 10, lambda: "now", TARGET, "short") == "now widen fence keep cut"
+    assert change.changed("x" * 10, lambda: "now", TARGET, "O2") == "now widen fence cut", "LLVM's own order"
     assert change.changed("x" * 9, lambda: "now", TARGET, "ordered") == "now widen fence", "short text"
 
 

@@ -1,0 +1,93 @@
+"""Which blocks get labels that LLVM's scheduler moves nothing past, and where."""
+
+import pytest
+
+from cl_driver.device.cpu import host_cpu
+from cl_driver.device.target import make_target
+from cl_driver.jit.printed_ir import kept_order
+
+TARGET = make_target(host_cpu(), "x86-64-v3")  # 16 registers
+MASKS = make_target(host_cpu(), "x86-64-v4")  # 32
+V = "<8 x float>"
+
+
+def module(lines, phis=()):
+    """A loop of one block."""
+    body = "\n".join(f"  {line}" for line in [*phis, *lines])
+    return (
+        f"define void @kernel(ptr %p, {V} %a, i1 %c) #0 {{\nentry:\n  br label %loop\n\nloop:\n{body}\n"
+        "  br i1 %c, label %loop, label %end\n\nend:\n  ret void\n}\n"
+    )
+
+
+def one_by_one(count, steps):
+    """So many vectors, each of which goes through all steps before the next one is begun."""
+    phis = [f"%x{k}.0 = phi {V} [ %a, %entry ], [ %x{k}.{steps}, %loop ]" for k in range(count)]
+    lines = []
+    for k in range(count):
+        lines += [f"%x{k}.{step + 1} = fadd {V} %x{k}.{step}, %a" for step in range(steps)]
+    return phis, lines
+
+
+def together(count, steps):
+    """The same, and sums of so many products that live side by side."""
+    phis, lines = one_by_one(40, steps)
+    lines += [f"%y{k} = fmul {V} %x{k % 40}.1, %a" for k in range(count)]
+    lines += [f"%z{k} = fadd {V} %y{k}, %a" for k in range(count)]
+    return phis, lines
+
+
+def labelled(phis, lines, target=TARGET):
+    return kept_order.keep(module(lines, phis), target)
+
+
+def test_labels_are_apart_and_nothing_is_lost():
+    phis, lines = one_by_one(40, 6)
+    made = labelled(phis, lines)
+    is_label = [line == kept_order._LABEL for line in made.split("\n")]
+    places = [number for number, found in enumerate(is_label) if found]
+    assert len(places) == 240 // kept_order.APART
+    assert {b - a for a, b in zip(places, places[1:], strict=False)} == {kept_order.APART + 1}
+    rest = "\n".join(line for line in made.split("\n") if line != kept_order._LABEL)
+    assert rest == f"{module(lines, phis)}\n{kept_order._DECLARATION}\n"
+
+
+@pytest.mark.parametrize(("count", "target", "helps"), [
+    (20, TARGET, True), (15, TARGET, False), (20, MASKS, False), (40, MASKS, True),
+])  # fmt: skip
+def test_only_where_registers_run_out(count, target, helps):
+    # What a block is given and what it leaves is two registers for each.
+    assert (labelled(*one_by_one(count, 20), target) is not None) == helps
+
+
+def test_only_where_the_order_is_good():
+    assert labelled(*together(7, 5)) is not None
+    assert labelled(*together(12, 5)) is None
+    assert labelled(*together(12, 5), MASKS) is not None
+    assert labelled(*together(20, 5), MASKS) is None
+
+
+def test_short_blocks_stay():
+    assert labelled(*one_by_one(40, 3)) is None
+
+
+def test_loads_after_stores_keep_the_order_themselves():
+    phis, lines = one_by_one(40, 6)
+    store, load = f"store {V} %x0.1, ptr %p, align 4", f"%l = load {V}, ptr %p, align 4"
+    assert labelled(phis, [*lines, load, store]) is not None
+    assert labelled(phis, [*lines, store, load]) is None
+
+
+@pytest.mark.parametrize(("mask", "is_splat"), [
+    ("zeroinitializer", True), ("splat (i32 1)", True), ("<i32 2, i32 2, i32 2, i32 2>", True),
+    ("<i32 0, i32 1, i32 2, i32 2>", False),
+])  # fmt: skip
+def test_what_loads_repeat_takes_no_register(mask, is_splat):
+    phis, lines = one_by_one(40, 6)
+    splats = ["%l = load <4 x float>, ptr %p, align 4"]
+    splats += [
+        f"%s{k} = shufflevector <4 x float> %l, <4 x float> poison, <8 x i32> {mask}" for k in range(40)
+    ]
+    splats += [f"%t{k} = fadd {V} %s{k}, %a" for k in range(40)]
+    assert labelled(phis, [*lines, *splats]) is None, "no such operands"
+    assert (labelled(phis, [*lines, *splats], MASKS) is not None) == is_splat
