@@ -83,7 +83,7 @@ def all_ordered():
 
     limits = (long_blocks, "LEAST_TEXT", 0), (register_order, "LEAST", 1), (register_order, "WORTH", -1)
     limits = *limits, (register_order, "GAIN", math.inf), (kept_order, "LEAST", 1), (kept_order, "TIMES", 0)
-    limits = *limits, (kept_order, "SHARE", math.inf), (kept_order, "APART", 3)
+    limits = *limits, (kept_order, "STEPS", 0), (kept_order, "SHARE", math.inf), (kept_order, "APART", 1)
     before = [getattr(module, name) for module, name, _ in limits]
     for module, name, value in limits:
         setattr(module, name, value)

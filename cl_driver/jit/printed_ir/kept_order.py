@@ -8,8 +8,8 @@ life of a vector as it begins that of another costs it nothing. Each step then l
 It does not move instructions past a label. So labels, which nothing refers to, cut the block for it and for
 nobody else: instruction selection still makes operands of loads, and there is no instruction at a label.
 
-That is done only to blocks whose order is good: what they compute on the way fits into half of the registers,
-so that only what they are given and what they leave is stored and loaded again.
+That is done only to blocks of several steps whose order is good: what they compute on the way fits into half
+of the registers, so that only what they are given and what they leave is stored and loaded again.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ from ...late_patterns import pattern
 from .register_order import LEAST, RESULT, Registers
 from .text import LABEL, NAME, blocks, rewrite
 
-# How many times the registers must be taken by what a block is given and what it leaves, and the share of
-# them that anything else may take.
+# How many times the registers must be taken by what a block is given and what it leaves, how many operations
+# on vectors there must be for each of these, and the share of the registers that anything else may take.
 TIMES = 2
+STEPS = 2
 SHARE = 0.5
 
 # Instructions between labels: enough to hide latencies among.
@@ -34,6 +35,9 @@ _LABEL = "  call void @llvm.codeview.annotation(metadata !{})"
 _DECLARATION = "declare void @llvm.codeview.annotation(metadata)"
 
 _OPERAND = pattern(NAME)
+_MOVES = frozenset((
+    "load", "insertelement", "extractelement", "shufflevector", "extractvalue", "bitcast", "freeze", "select",
+))  # fmt: skip
 _SPLAT = pattern(
     rf"  {NAME} = shufflevector <\d+ x \w+> ({NAME}), .*, <\d+ x i32> "
     r"(?:zeroinitializer|splat \(.*\)|<i32 (\d+)(?:, i32 \2)*>)$"
@@ -61,60 +65,88 @@ def _labelled(lines: list[str], registers: Registers) -> list[str] | None:
     for start, end in of_lines:
         block = lines[start:end]
         if end - start >= LEAST and LABEL.match(block[0]):
-            block = _cut(block) if _is_good(block, sizes, occurrences, registers) else block
+            found = _Block(block, sizes, occurrences, registers)
+            block = found.cut() if found.is_good() else block
         made += block
     return made if len(made) > len(lines) else None
 
 
-def _is_good(
-    block: list[str], sizes: dict[str, int], occurrences: dict[str, int], registers: Registers
-) -> bool:
-    """Whether what a block is given and what it leaves takes the registers TIMES over, and anything else no
-    more than a SHARE of them."""
-    made: dict[str, int] = {}  # the lines of what is neither
-    last: dict[str, int] = {}  # and those of the last use
-    seen: Counter[str] = Counter()
-    loaded: set[str] = set()
-    folded: set[str] = set()
-    has_stored = False
-    for number, line in enumerate(block):
-        result = RESULT.match(line)
-        if result and result[2] == "phi":
-            continue
-        has_stored |= line.startswith("  store ")
-        if has_stored and result and result[2] == "load":
-            return False
-        names = _OPERAND.findall(line)
-        seen.update(names)
-        last.update(dict.fromkeys(names, number))
-        if result:
-            made[result[1]] = number
+class _Block:
+    """A basic block, and where its values live."""
+
+    def __init__(
+        self, lines: list[str], sizes: dict[str, int], occurrences: dict[str, int], registers: Registers
+    ) -> None:
+        self._lines = lines
+        self._sizes = sizes
+        self._count = registers.count
+        self._places: list[int] = []  # before which there may be a label
+        self._made: dict[str, int] = {}  # in which line
+        self._last: dict[str, int] = {}  # the line of the last use
+        self._loaded: set[str] = set()  # may be operands in memory
+        self._shuffles: set[str] = set()  # where lanes come from: constants, which take registers
+        self._loads_after_stores = False
+        self._steps = 0
+        folded: set[str] = set()
+        seen: Counter[str] = Counter()
+        has_stored = False
+        for number, line in enumerate(lines):
+            result = RESULT.match(line)
+            if result and result[2] in ("phi", "alloca"):
+                continue
+            if line[:2] == "  " and line[2:3] not in (" ", "]"):
+                self._places.append(number)
+            names = _OPERAND.findall(line)
+            seen.update(names)
+            self._last.update(dict.fromkeys(names, number))
+            has_stored |= line.startswith("  store ")
+            if not result:
+                continue
+            self._made[result[1]] = number
+            self._steps += result[2] not in _MOVES and sizes.get(result[1], 0) > 0
             if result[2] == "load":
-                loaded.add(result[1])
-            elif registers.has_masks and (splat := _SPLAT.match(line)) and splat[1] in loaded:
-                folded |= {result[1], splat[1]}  # an operand in memory, repeated in all lanes
-    vectors = [name for name in seen if sizes.get(name)]
-    inner = [name for name in vectors if name in made and occurrences[name] == seen[name]]
-    if sum(sizes[name] for name in set(vectors).difference(inner)) < TIMES * registers.count:
-        return False
-    change: Counter[int] = Counter()  # of the registers in use, in each line
-    for name in inner:
-        if name not in folded:
-            change[made[name]] += sizes[name]
-            change[last[name]] -= sizes[name]
-    most = max(accumulate(change[number] for number in range(len(block))))
-    return most <= SHARE * registers.count
+                self._loaded.add(result[1])
+                self._loads_after_stores |= has_stored
+            elif result[2] == "shufflevector":
+                splat = _SPLAT.match(line)
+                if not splat:
+                    self._shuffles.add(line[line.rindex("<") :])
+                elif splat[1] in self._loaded and registers.has_masks:
+                    folded |= {result[1], splat[1]}  # an operand in memory, repeated in all lanes
+        vectors = [name for name in seen if sizes.get(name)]
+        inner = [name for name in vectors if name in self._made and occurrences[name] == seen[name]]
+        self._outer = set(vectors).difference(inner)
+        self._inner = [name for name in inner if name not in folded]
+        self._loaded |= folded
 
+    def is_good(self) -> bool:
+        """Whether what the block is given and what it leaves takes the registers TIMES over and goes through
+        STEPS, and anything else takes no more than a SHARE of them. Loads after stores stay where they are
+        without labels."""
+        sizes = self._sizes
+        if self._loads_after_stores or self._steps < STEPS * len(self._outer):
+            return False
+        if sum(map(sizes.__getitem__, self._outer)) < TIMES * self._count:
+            return False
+        most = len(self._shuffles) + max(self._in_use({name: sizes[name] for name in self._inner}))
+        return most <= SHARE * self._count
 
-def _cut(block: list[str]) -> list[str]:
-    """A block with labels."""
-    made: list[str] = []
-    count = 0
-    for line in block:
-        result = RESULT.match(line)
-        if line[:2] == "  " and line[2:3] != " " and not (result and result[2] in ("phi", "alloca")):
-            count += 1
-            if count % APART == 0:
-                made.append(_LABEL)
-        made.append(line)
-    return made
+    def _in_use(self, values: dict[str, int]) -> list[int]:
+        """How much of these, which have sizes, there is after each line."""
+        change: Counter[int] = Counter()
+        for name, size in values.items():
+            change[self._made[name]] += size
+            change[self._last[name]] -= size
+        return list(accumulate(change[number] for number in range(len(self._lines))))
+
+    def cut(self) -> list[str]:
+        """The lines with labels, between loads and their uses only where there is no better place."""
+        waiting = self._in_use(dict.fromkeys(self._loaded, 1))
+        made: list[str] = []
+        begun = since = 0
+        for place in self._places:
+            since += 1
+            if since > 2 * APART or (since > APART and not waiting[place - 1]):
+                made += [*self._lines[begun:place], _LABEL]
+                begun, since = place, 1
+        return [*made, *self._lines[begun:]]

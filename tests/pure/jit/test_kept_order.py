@@ -41,15 +41,40 @@ def labelled(phis, lines, target=TARGET):
     return kept_order.keep(module(lines, phis), target)
 
 
+def places(made):
+    """The lines of labels."""
+    return [number for number, line in enumerate(made.split("\n")) if line == kept_order._LABEL]
+
+
 def test_labels_are_apart_and_nothing_is_lost():
     phis, lines = one_by_one(40, 6)
     made = labelled(phis, lines)
-    is_label = [line == kept_order._LABEL for line in made.split("\n")]
-    places = [number for number, found in enumerate(is_label) if found]
-    assert len(places) == 240 // kept_order.APART
-    assert {b - a for a, b in zip(places, places[1:], strict=False)} == {kept_order.APART + 1}
+    found = places(made)
+    assert len(found) == 240 // kept_order.APART
+    assert {b - a for a, b in zip(found, found[1:], strict=False)} == {kept_order.APART + 1}
     rest = "\n".join(line for line in made.split("\n") if line != kept_order._LABEL)
     assert rest == f"{module(lines, phis)}\n{kept_order._DECLARATION}\n"
+
+
+def test_no_label_is_between_a_load_and_its_use():
+    phis, lines = one_by_one(40, 6)
+    cut = labelled(phis, lines).split("\n")
+    at = places("\n".join(cut))[0] - 3 - len(phis) - 5
+    load = [f"%l = load {V}, ptr %p, align 4", *(f"%i{k} = add i32 %i, {k}" for k in range(20)),
+            f"%u = fadd {V} %l, %a"]  # fmt: skip
+    made = labelled(phis, [*lines[:at], *load, *lines[at:]]).split("\n")
+    first = places("\n".join(made))[0]
+    assert made.index(f"  {load[-1]}") < first < made.index(f"  {load[-1]}") + kept_order.APART
+
+
+def test_no_label_is_in_a_switch(monkeypatch):
+    monkeypatch.setattr(kept_order, "APART", 0)
+    cases = "\n".join(f"    i32 {k}, label %loop" for k in range(9))
+    switch = f"  switch i32 %n, label %end [\n{cases}\n  ]\n"
+    phis, lines = one_by_one(40, 6)
+    text = module(lines, phis).replace("  br i1 %c, label %loop, label %end\n", switch)
+    made = kept_order.keep(text, TARGET)
+    assert switch in made and len(places(made)) == 241
 
 
 @pytest.mark.parametrize(("count", "target", "helps"), [
@@ -61,14 +86,19 @@ def test_only_where_registers_run_out(count, target, helps):
 
 
 def test_only_where_the_order_is_good():
-    assert labelled(*together(7, 5)) is not None
-    assert labelled(*together(12, 5)) is None
-    assert labelled(*together(12, 5), MASKS) is not None
-    assert labelled(*together(20, 5), MASKS) is None
+    assert labelled(*together(7, 6)) is not None
+    assert labelled(*together(12, 6)) is None
+    assert labelled(*together(12, 6), MASKS) is not None
+    assert labelled(*together(20, 6), MASKS) is None
+
+
+def test_only_where_there_are_several_steps():
+    assert labelled(*one_by_one(80, 3)) is None
+    assert labelled(*one_by_one(80, 5)) is not None
 
 
 def test_short_blocks_stay():
-    assert labelled(*one_by_one(40, 3)) is None
+    assert labelled(*one_by_one(30, 4)) is None
 
 
 def test_loads_after_stores_keep_the_order_themselves():
@@ -91,3 +121,12 @@ def test_what_loads_repeat_takes_no_register(mask, is_splat):
     splats += [f"%t{k} = fadd {V} %s{k}, %a" for k in range(40)]
     assert labelled(phis, [*lines, *splats]) is None, "no such operands"
     assert (labelled(phis, [*lines, *splats], MASKS) is not None) == is_splat
+
+
+def test_shuffles_take_registers_for_where_lanes_come_from():
+    phis, lines = one_by_one(40, 6)
+    shuffle = "%s{0} = shufflevector {1} %a, {1} poison, <8 x i32> <i32 1, i32 0, i32 {0}, i32 0>"
+    shuffles = [shuffle.format(k, V) for k in range(20)]
+    assert labelled(phis, [*lines, *shuffles[:7]]) is not None
+    assert labelled(phis, [*lines, *shuffles]) is None
+    assert labelled(phis, [*lines, *shuffles[:1] * 20]) is not None, "one constant"
