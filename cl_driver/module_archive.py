@@ -207,7 +207,7 @@ def update(path: str, folders: Sequence[str]) -> bool:
     if is_current(path):
         return False
     if not os.access(os.path.dirname(path), os.W_OK):
-        raise PermissionError(f"{path}: may not be written")
+        raise OSError(f"{path}: may not be written")
     import subprocess
 
     start = f"import sys; sys.path.insert(0, {_ROOT!r}); sys.path += {list(folders)!r}; "
