@@ -1,8 +1,9 @@
 """The modules of the processes that the driver starts, in one file: there are hundreds, and to look for one
 of them takes Python longer than to run it.
 
-What is imported together is there together, too: names and strings that modules share are read once. Our own
-modules are without docstrings and annotations of functions.
+What is imported together is there together, too, each module behind those that it imports: names and strings
+that modules share are read once. Our own modules are without docstrings and annotations of functions. Regular
+expressions, and methods of records, which are written while modules run, are there compiled.
 
 The build makes the file, for an installed package `cl-driver install`: it is for one Python, and has what is
 imported of its library. Of each module's own file the time and the size are compared, as Python does for its
@@ -24,7 +25,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from types import CodeType, ModuleType
-    from typing import TypeAlias
+    from typing import Any, TypeAlias
 
     # The module's file (relative: to the package's folder), whether it is a package, time in ns and size of
     # the file, and where in the archive its code is.
@@ -44,7 +45,7 @@ GROUPS: tuple[tuple[str, ...], ...] = (
     ("compiler.pipeline",),
 )
 
-_TEXTS = ("texts",)  # where the archive has the place of what code_of() is asked for
+_TEXTS = ("texts",)  # where the archive has the place of what is made of texts
 
 # Those that only run where somebody waits for what they print, or have no business in these processes.
 _OTHERS = frozenset(("accuracy", "cli", "interp"))
@@ -67,8 +68,8 @@ class Archive:
         self._read: dict[str, CodeType] = {}
         self._texts: dict[str, bytes] | None = None
 
-    def of_text(self, text: str) -> CodeType | None:
-        """The code of such a text (code_of()), if it has it."""
+    def of_text(self, text: str) -> Any:
+        """What has been made of such a text (_texts()), None if it does not have it."""
         if self._texts is None:
             start, size = self._groups.get(_TEXTS, (0, 0))
             self._texts = marshal.loads(self._code[start : start + size]) if size else {}
@@ -171,10 +172,16 @@ def code_of(text: str) -> CodeType:
     """The code of what is written as text while the driver runs (records.py): to compile it takes longer than
     to read it."""
     for archive in _used:
-        found = archive.of_text(text)
+        found: CodeType | None = archive.of_text(text)
         if found is not None:
             return found
     return compile(text, "<string>", "exec", dont_inherit=True)
+
+
+def arguments_of(text: str) -> tuple[Any, ...] | None:
+    """Those of which a pattern can be made (late_patterns.py), None where they are not known: to import re
+    takes longer."""
+    return next((found for archive in _used if (found := archive.of_text(text)) is not None), None)
 
 
 def is_current(path: str) -> bool:
@@ -279,16 +286,16 @@ def make(path: str) -> None:
 
 
 def _texts() -> dict[str, bytes]:
-    """The code of what code_of() will be asked for."""
-    from . import records
+    """What code_of() and arguments_of() will be asked for."""
+    from . import late_patterns, records
 
-    found = {}
+    found: dict[str, Any] = {text: late_patterns.arguments_of(text) for text in late_patterns.texts}
     for name, module in sys.modules.items():
         for value in list(vars(module).values()) if name.startswith(f"{_PACKAGE}.") else ():
             text = records.text_of(value) if isinstance(value, type) else None
             if text is not None:
-                found[text] = marshal.dumps(code_of(text))
-    return found
+                found[text] = code_of(text)
+    return {text: marshal.dumps(made) for text, made in found.items()}
 
 
 def _compiled(text: bytes, file: str, is_own: bool) -> CodeType:

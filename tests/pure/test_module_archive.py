@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import _sre
 import marshal
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -12,8 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from cl_driver import module_archive, native
+from cl_driver import late_patterns, module_archive, native, records
+from cl_driver.jit.printed_ir import wide_masks
 from cl_driver.module_archive import Archive, _compiled
+from cl_driver.passes.ir.dominance import Loop
 from tests.conftest import ROOT
 
 MAKE = """
@@ -89,6 +93,17 @@ def test_groups_have_the_code_of_their_modules(whole):
         for name, code in archive._read.items():
             start, size = archive.index[name][4:]
             assert marshal.loads(archive._code[start : start + size]) == code
+
+
+def test_what_it_has_of_texts_is_what_python_makes_of_them(whole):
+    archive = Archive(str(whole))
+    assert wide_masks._MASK._text in late_patterns.texts and len(late_patterns.texts) > 10
+    for text in late_patterns.texts:
+        made, expected = _sre.compile(*archive.of_text(text)), re.compile(text)
+        assert made == expected and made.groupindex == expected.groupindex
+    text = records.text_of(Loop)
+    assert archive.of_text(text) == compile(text, "<string>", "exec") and "header" in text
+    assert records.text_of(Archive) is None and archive.of_text("?") is None
 
 
 def test_an_archive_with_other_groups_is_of_use(whole, monkeypatch):
