@@ -285,6 +285,8 @@ static void tell(int level, const char *function, cl_int code, const char *forma
         return;
     struct text why = {.size = 0}, line = {.size = 0};
     vsnprintf(why.bytes, sizeof why.bytes, format, args);
+    for (char *at = why.bytes; (at = strchr(at, '\n'));) /* of a compiler */
+        *at = ' ';
     bool is_api = function && !strncmp(function, "cl", 2) && function[2] >= 'A' && function[2] <= 'Z';
     if (call)
         add(&line, "%.*s: ", (int)strcspn(call->form, " "), call->form);
