@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from . import native
-from .device.platform import ICD_SUFFIX
 
 FILE = "cl_driver.icd"
 SYSTEM = Path("/etc/OpenCL/vendors")
@@ -125,22 +124,6 @@ def loaders(environment: Mapping[str, str] = os.environ) -> list[Path]:
     if not found and not listed and (name := ctypes.util.find_library("OpenCL")):
         found[Path(name)] = None
     return list(found)
-
-
-def sees_us(loader: Path, environment: Mapping[str, str] = os.environ) -> bool:
-    """Whether a loader lists this driver."""
-    try:
-        return any(suffix == ICD_SUFFIX for suffix, _ in platforms(loader, environment))
-    except RuntimeError:
-        return False
-
-
-def missing_lines(folder: Path) -> list[str]:
-    """What is still to be done after our file was written to a folder, so that the loaders here see the
-    driver: nothing, or a line for the shell, and what serves without it."""
-    if all(map(sees_us, loaders())):
-        return []
-    return [f"export OCL_ICD_VENDORS={folder}/", "or, for one program: cl-driver run -- PROGRAM"]
 
 
 def pyopencl() -> Path | None:

@@ -7,12 +7,12 @@ rattler-build (PyPI: py-rattler-build) does it, without a channel: nothing but t
 
 from __future__ import annotations
 
+import importlib
 import os
 import shutil
 import sys
 import tempfile
 import zipfile
-from importlib.util import find_spec
 from pathlib import Path
 
 RECIPE = Path(__file__).resolve().parent / "conda" / "recipe.yaml"
@@ -24,7 +24,11 @@ _COMMAND = "import sys\n\nfrom cl_driver.cli import main\n\nsys.exit(main())\n"
 
 def can_be_made() -> bool:
     """Whether rattler-build is here."""
-    return find_spec("rattler_build") is not None
+    try:
+        importlib.import_module("rattler_build")
+    except ImportError:
+        return False
+    return True
 
 
 def _unpack(wheel: Path, folder: Path) -> None:

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 from .. import native, registration
+from ..device.platform import ICD_SUFFIX
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -36,6 +37,22 @@ def folder(options: argparse.Namespace) -> Path:
     return registration.SYSTEM
 
 
+def _sees_us(loader: Path) -> bool:
+    """Whether a loader lists this driver."""
+    try:
+        return any(suffix == ICD_SUFFIX for suffix, _ in registration.platforms(loader))
+    except RuntimeError:
+        return False
+
+
+def _missing_lines(folder: Path) -> list[str]:
+    """What is still to be done after our file was written to a folder, so that the loaders here see the
+    driver: nothing, or a line for the shell, and what serves without it."""
+    if all(map(_sees_us, registration.loaders())):
+        return []
+    return [f"export OCL_ICD_VENDORS={folder}/", "or, for one program: cl-driver run -- PROGRAM"]
+
+
 def run(options: argparse.Namespace) -> int:
     """The subcommand."""
     if not native.library().exists():
@@ -46,6 +63,6 @@ def run(options: argparse.Namespace) -> int:
     target = folder(options)
     written = registration.install(target)
     print(f"wrote {written}")
-    for line in registration.missing_lines(target):
+    for line in _missing_lines(target):
         print(line)
     return 0

@@ -150,9 +150,9 @@ static void add_image_desc(struct text *text, const cl_image_desc *desc) {
         desc->image_row_pitch, desc->image_slice_pitch, cld_describe(desc->mem_object).text);
 }
 
-/* Properties: names and values in turn, up to a name of 0. */
+/* Properties: names and values in turn. Up to the first 0, though it may be a value: some lists end there. */
 static void add_list(struct text *text, const intptr_t *words) {
-    for (size_t i = 0; i < 16 && (i % 2 || words[i]); i++)
+    for (size_t i = 0; i < 16 && words[i]; i++)
         add(text, "%s%#" PRIxPTR, i ? ", " : "{", (uintptr_t)words[i]);
     add(text, "%s", words[0] ? "}" : "{}");
 }
