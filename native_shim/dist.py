@@ -1,4 +1,5 @@
-"""Makes what is given away: a wheel and a Debian package for each architecture, and the sdist (make dist).
+"""Makes what is given away: a wheel, a Debian package and conda packages for each architecture, and the sdist
+(make dist).
 
     python native_shim/dist.py [--out DIR] [--targets x86_64 aarch64]
 
@@ -22,6 +23,7 @@ import sys
 import tarfile
 from pathlib import Path
 
+import conda_package
 import debian
 import wheel_file
 
@@ -146,6 +148,8 @@ def main() -> int:
         versions = " ".join(f"3.{minor}" for minor in headers)
         if shutil.which("dpkg-deb"):
             print(debian.make(made, out, work / "tree", epoch))
+        if conda_package.can_be_made():
+            print(*conda_package.make(made, out / "conda"), sep="\n")
         print(f"{made}\nembeddings for Python {versions}; other Pythons serve as a process")
     shutil.rmtree(work / "tree")
     return 0

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import shlex
 import shutil
 import subprocess
 from collections.abc import Iterator
-from importlib.util import find_spec
 
 # What a C file must be able to include, and the Debian package that has it.
 _HEADERS = (
@@ -34,7 +34,9 @@ def missing() -> Iterator[str]:
                 yield f"needs {what} ({header}): apt install {package}"
     if not shutil.which("nm"):
         yield "needs nm: apt install binutils"
-    if not find_spec("cffi"):
+    try:
+        importlib.import_module("cffi")
+    except ImportError:
         yield "needs cffi: pip install cffi"
     from cl_driver.frontend import find_clang
 

@@ -39,13 +39,14 @@ def folder(options: argparse.Namespace) -> Path:
 
 
 def _sees_us(loader: Path) -> bool:
+    """Whether a loader lists this driver."""
     try:
         return any(suffix == ICD_SUFFIX for suffix, _ in registration.platforms(loader))
     except RuntimeError:
         return False
 
 
-def missing_lines(folder: Path) -> list[str]:
+def _missing_lines(folder: Path) -> list[str]:
     """What is still to be done after our file was written to a folder, so that the loaders here see the
     driver: nothing, or a line for the shell, and what serves without it."""
     if all(map(_sees_us, registration.loaders())):
@@ -63,7 +64,7 @@ def run(options: argparse.Namespace) -> int:
     target = folder(options)
     written = registration.install(target)
     print(f"wrote {written}")
-    for line in missing_lines(target):
+    for line in _missing_lines(target):
         print(line)
     archive = os.path.join(native.folder(), module_archive.NAME)
     try:

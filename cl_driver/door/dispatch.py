@@ -47,4 +47,5 @@ def serve(request: bytes) -> bytes:
 
 
 def _failure(status: int, why: str, is_error: bool = True) -> bytes:
-    return encode((status, entrypoint.highest_key(), int(is_error), why))
+    data = why.encode("utf-8", "backslashreplace")  # options and names may be no UTF-8
+    return encode((status, entrypoint.highest_key(), int(is_error), data))

@@ -150,9 +150,9 @@ static void add_image_desc(struct text *text, const cl_image_desc *desc) {
         desc->image_row_pitch, desc->image_slice_pitch, cld_describe(desc->mem_object).text);
 }
 
-/* Properties: names and values in turn, up to a name of 0. */
+/* Properties: names and values in turn. Up to the first 0, though it may be a value: some lists end there. */
 static void add_list(struct text *text, const intptr_t *words) {
-    for (size_t i = 0; i < 16 && (i % 2 || words[i]); i++)
+    for (size_t i = 0; i < 16 && words[i]; i++)
         add(text, "%s%#" PRIxPTR, i ? ", " : "{", (uintptr_t)words[i]);
     add(text, "%s", words[0] ? "}" : "{}");
 }
@@ -285,6 +285,8 @@ static void tell(int level, const char *function, cl_int code, const char *forma
         return;
     struct text why = {.size = 0}, line = {.size = 0};
     vsnprintf(why.bytes, sizeof why.bytes, format, args);
+    for (char *at = why.bytes; (at = strchr(at, '\n'));) /* of a compiler */
+        *at = ' ';
     bool is_api = function && !strncmp(function, "cl", 2) && function[2] >= 'A' && function[2] <= 'Z';
     if (call)
         add(&line, "%.*s: ", (int)strcspn(call->form, " "), call->form);

@@ -6,12 +6,12 @@ import os
 import shutil
 import subprocess
 import sys
-import zipfile
 from pathlib import Path
 
 import pytest
 
 from tests.conftest import ROOT, compile_c
+from tests.loader.installation.pseudo_wheel import pseudo_wheel
 
 sys.path.insert(0, str(ROOT / "native_shim"))
 import debian  # noqa: E402
@@ -42,22 +42,6 @@ dpkg --purge cl-driver >/dev/null
 echo left:
 find /usr/lib/python3 /usr/bin /usr/share/doc /etc/OpenCL -name '*cl[-_]driver*'
 """
-
-
-def pseudo_wheel(folder: Path) -> Path:
-    """The package of this working tree and its shim, laid out as in a wheel."""
-    path = folder / "cl_driver-1.2.3-py3-none-manylinux_2_28_x86_64.whl"
-    with zipfile.ZipFile(path, "w") as wheel:
-        for file in sorted((ROOT / "cl_driver").rglob("*")):
-            if file.is_file() and file.suffix in (".py", ".toml", ".json", ".inc", ".h", ".c", ".bc"):
-                wheel.write(file, file.relative_to(ROOT))
-        for file in sorted((ROOT / "build" / "lib").iterdir()):
-            if file.suffix != ".conf" and file.name != "cl_driver.modules":
-                wheel.write(file, f"cl_driver/_native/{file.name}")
-        wheel.writestr("cl_driver/_native/cl_driver.conf", "path=../..\n")
-        wheel.writestr("pyopencl/.libs/cl_driver.icd", "not for Debian")
-        wheel.writestr("cl_driver-1.2.3.dist-info/RECORD", "")
-    return path
 
 
 @pytest.fixture(scope="module")

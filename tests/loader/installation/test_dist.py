@@ -106,7 +106,7 @@ def make_dist(tree: Path, arguments: str = "") -> list[Path]:
     if subprocess.run(["make", "build/dist-venv/.made"], cwd=tree, env=env, check=False).returncode:
         pytest.skip("what wheels are made with cannot be had here (pyproject.toml, dependency-groups)")
     subprocess.run(["make", "dist", f"DIST_ARGS={arguments}"], cwd=tree, env=env, check=True, timeout=1500)
-    return sorted((tree / "build" / "dist").iterdir())
+    return sorted(path for path in (tree / "build" / "dist").iterdir() if path.is_file())
 
 
 @pytest.fixture(scope="module")
