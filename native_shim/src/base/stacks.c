@@ -34,8 +34,10 @@ static void guard(uint8_t *lowest) {
 static bool map(struct cld_stacks *stacks, size_t size, size_t count) {
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);
     size_t stride, whole;
-    if (__builtin_add_overflow(size, GUARD + page - 1, &stride) ||
-        __builtin_mul_overflow(stride &= ~(page - 1), count, &whole))
+    if (__builtin_add_overflow(size, GUARD + page - 1, &stride))
+        return false;
+    stride &= ~(page - 1);
+    if (__builtin_mul_overflow(stride, count, &whole))
         return false;
     void *memory = mmap(NULL, whole, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
