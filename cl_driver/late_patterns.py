@@ -3,7 +3,7 @@ import re takes long for a first program, which waits."""
 
 from __future__ import annotations
 
-from . import module_archive
+from . import archived_texts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ class _Late:
 
 
 def _compiled(text: str) -> re.Pattern[str]:
-    arguments = module_archive.arguments_of(text)
+    arguments = archived_texts.arguments_of(text)
     if arguments is not None:
         import _sre  # type: ignore[import-not-found]
 

@@ -19,7 +19,7 @@ import sys
 from _frozen_importlib import ModuleSpec
 from _frozen_importlib_external import MAGIC_NUMBER
 
-from . import native
+from . import archived_texts, native
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -156,6 +156,7 @@ def use() -> None:
     except (OSError, ValueError, EOFError, TypeError):
         return
     _used.append(archive)
+    archived_texts.sources.append(archive.of_text)
     # Before the finder of files, which is the last one.
     sys.meta_path.insert(max(len(sys.meta_path) - 1, 0), archive)
 
@@ -166,22 +167,6 @@ def expect(number: int) -> None:
         if f"{_PACKAGE}.{GROUPS[number][0]}" not in sys.modules:
             archive.read_group(number)
             archive.import_read()
-
-
-def code_of(text: str) -> CodeType:
-    """The code of what is written as text while the driver runs (records.py): to compile it takes longer than
-    to read it."""
-    for archive in _used:
-        found: CodeType | None = archive.of_text(text)
-        if found is not None:
-            return found
-    return compile(text, "<string>", "exec", dont_inherit=True)
-
-
-def arguments_of(text: str) -> tuple[Any, ...] | None:
-    """Those of which a pattern can be made (late_patterns.py), None where they are not known: to import re
-    takes longer."""
-    return next((found for archive in _used if (found := archive.of_text(text)) is not None), None)
 
 
 def is_current(path: str) -> bool:
@@ -286,7 +271,7 @@ def make(path: str) -> None:
 
 
 def _texts() -> dict[str, bytes]:
-    """What code_of() and arguments_of() will be asked for."""
+    """What archived_texts will be asked for."""
     from . import late_patterns, records
 
     found: dict[str, Any] = {text: late_patterns.arguments_of(text) for text in late_patterns.texts}
@@ -294,7 +279,7 @@ def _texts() -> dict[str, bytes]:
         for value in list(vars(module).values()) if name.startswith(f"{_PACKAGE}.") else ():
             text = records.text_of(value) if isinstance(value, type) else None
             if text is not None:
-                found[text] = code_of(text)
+                found[text] = archived_texts.code_of(text)
     return {text: marshal.dumps(made) for text, made in found.items()}
 
 

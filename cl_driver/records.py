@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from operator import attrgetter
 
-from . import module_archive
+from . import archived_texts
 from .fast_typing import TypeVar
 
 TYPE_CHECKING = False
@@ -113,7 +113,7 @@ def _init(fields: dict[str, _Field], frozen: bool) -> Callable[..., None]:
     for name, each in fields.items():
         if each.factory is not None or each.default is not _NONE:
             names[f"_of_{name}"] = each.default if each.factory is None else each.factory
-    exec(module_archive.code_of(_text(fields, frozen)), names)
+    exec(archived_texts.code_of(_text(fields, frozen)), names)
     made: Callable[..., None] = names["__init__"]
     return made
 

@@ -195,7 +195,7 @@ def test_groups_are_in_an_order_in_which_each_module_finds_what_it_imports(copy)
     assert done.stdout.split() == []
 
 
-BEFORE = ["cl_driver.native", "cl_driver.module_archive"]
+BEFORE = ["cl_driver.archived_texts", "cl_driver.native", "cl_driver.module_archive"]
 
 
 def test_processes_have_their_modules_from_it(copy):
