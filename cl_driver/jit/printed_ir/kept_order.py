@@ -79,31 +79,50 @@ class _Block:
     ) -> None:
         self._lines = lines
         self._sizes = sizes
-        self._count = registers.count
+        self._registers = registers
+        body = [line for line in lines if " = phi " not in line]
+        seen = Counter(_OPERAND.findall("\n".join(body)))
+        made = {line[2 : line.index(" = ")] for line in body if line[:3] == "  %" and " = " in line}
+        vectors = [name for name in seen if sizes.get(name)]
+        self._inner = [name for name in vectors if name in made and occurrences[name] == seen[name]]
+        self._outer = set(vectors).difference(self._inner)
         self._places: list[int] = []  # before which there may be a label
         self._made: dict[str, int] = {}  # in which line
         self._last: dict[str, int] = {}  # the line of the last use
         self._loaded: set[str] = set()  # may be operands in memory
+        self._folded: set[str] = set()  # are, and are repeated in all lanes
         self._shuffles: set[str] = set()  # where lanes come from: constants, which take registers
         self._loads_after_stores = False
         self._steps = 0
-        folded: set[str] = set()
-        seen: Counter[str] = Counter()
+
+    def is_good(self) -> bool:
+        """Whether what the block is given and what it leaves takes the registers TIMES over and goes through
+        STEPS, and anything else takes no more than a SHARE of them. Loads after stores stay where they are
+        without labels."""
+        sizes, count = self._sizes, self._registers.count
+        if sum(sizes[name] for name in self._outer) < TIMES * count:
+            return False
+        self._look()
+        if self._loads_after_stores or self._steps < STEPS * len(self._outer):
+            return False
+        inner = {name: sizes[name] for name in self._inner if name not in self._folded}
+        return len(self._shuffles) + max(self._in_use(inner)) <= SHARE * count
+
+    def _look(self) -> None:
+        """Goes through the lines, which takes much longer than to count what they name."""
         has_stored = False
-        for number, line in enumerate(lines):
+        for number, line in enumerate(self._lines):
             result = RESULT.match(line)
             if result and result[2] in ("phi", "alloca"):
                 continue
             if line[:2] == "  " and line[2:3] not in (" ", "]"):
                 self._places.append(number)
-            names = _OPERAND.findall(line)
-            seen.update(names)
-            self._last.update(dict.fromkeys(names, number))
+            self._last.update(dict.fromkeys(_OPERAND.findall(line), number))
             has_stored |= line.startswith("  store ")
             if not result:
                 continue
             self._made[result[1]] = number
-            self._steps += result[2] not in _MOVES and sizes.get(result[1], 0) > 0
+            self._steps += result[2] not in _MOVES and self._sizes.get(result[1], 0) > 0
             if result[2] == "load":
                 self._loaded.add(result[1])
                 self._loads_after_stores |= has_stored
@@ -111,25 +130,8 @@ class _Block:
                 splat = _SPLAT.match(line)
                 if not splat:
                     self._shuffles.add(line[line.rindex("<") :])
-                elif splat[1] in self._loaded and registers.has_masks:
-                    folded |= {result[1], splat[1]}  # an operand in memory, repeated in all lanes
-        vectors = [name for name in seen if sizes.get(name)]
-        inner = [name for name in vectors if name in self._made and occurrences[name] == seen[name]]
-        self._outer = set(vectors).difference(inner)
-        self._inner = [name for name in inner if name not in folded]
-        self._loaded |= folded
-
-    def is_good(self) -> bool:
-        """Whether what the block is given and what it leaves takes the registers TIMES over and goes through
-        STEPS, and anything else takes no more than a SHARE of them. Loads after stores stay where they are
-        without labels."""
-        sizes = self._sizes
-        if self._loads_after_stores or self._steps < STEPS * len(self._outer):
-            return False
-        if sum(map(sizes.__getitem__, self._outer)) < TIMES * self._count:
-            return False
-        most = len(self._shuffles) + max(self._in_use({name: sizes[name] for name in self._inner}))
-        return most <= SHARE * self._count
+                elif splat[1] in self._loaded and self._registers.has_masks:
+                    self._folded |= {result[1], splat[1]}
 
     def _in_use(self, values: dict[str, int]) -> list[int]:
         """How much of these, which have sizes, there is after each line."""
@@ -141,7 +143,7 @@ class _Block:
 
     def cut(self) -> list[str]:
         """The lines with labels, between loads and their uses only where there is no better place."""
-        waiting = self._in_use(dict.fromkeys(self._loaded, 1))
+        waiting = self._in_use(dict.fromkeys(self._loaded | self._folded, 1))
         made: list[str] = []
         begun = since = 0
         for place in self._places:
