@@ -262,7 +262,7 @@ def _compile_by(
             log = (
                 f"error: {found.path} has no SPIR-V back end; set CL_DRIVER_CLANG to a clang that has\n{log}"
             )
-        if not options.standard_given and find_clang.has_diagnostic(done.errors):
+        elif not options.standard_given and find_clang.has_diagnostic(done.errors):
             later = options.replace(standard=_NEWEST, standard_given=True)
             again = [*base_arguments(found), *device_arguments(language, later)]
             again += [*later.clang_arguments(language.fma), resident.CHECK_ONLY, "-"]

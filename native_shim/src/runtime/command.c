@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/work_stealing.h"
 #include "memory/mem.h"
+#include "object/call.h"
 #include "runtime/alone.h"
 #include "runtime/callback.h"
 #include "runtime/family.h"
@@ -266,7 +267,8 @@ cl_int cld_command_enqueue(struct cld_event *command, const struct cld_wait *wai
     if (flags & CLD_BLOCKING) {
         int32_t status = cld_event_wait(command);
         cld_object_drop(command);
-        return status < 0 ? status : CL_SUCCESS;
+        CLD_REQUIRE(status >= 0, status, "the command has failed, which the call has waited for");
+        return CL_SUCCESS;
     }
     if (enough)
         cld_queue_flush(queue, NULL);
