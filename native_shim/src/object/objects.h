@@ -86,7 +86,10 @@ struct cld_queue {
     _Atomic uint64_t used; /* and that it takes */
 };
 
-_Static_assert(offsetof(struct cld_queue, is_terminated) / 64 == offsetof(struct cld_queue, unfinished) / 64,
+/* AArch64's lock is larger by the size of one of these members. */
+_Static_assert(offsetof(struct cld_queue, is_terminated) / 64 == offsetof(struct cld_queue, last) / 64 &&
+                   (sizeof(pthread_mutex_t) > 40 || offsetof(struct cld_queue, is_terminated) / 64 ==
+                                                        offsetof(struct cld_queue, unfinished) / 64),
                "one line, as slots are aligned");
 
 /* True if the device is one of the context's. */
