@@ -143,7 +143,7 @@ class Zoo:
                 why = compare.same(one["outputs"], other.get("outputs", {}))
                 plan = f"not the same twice: {why}" if why else list(sizes)
             except Dead as dead:
-                plan = str(dead)
+                plan = f"{self._scout_name}: {dead}"
             if isinstance(plan, list):
                 break
         known_plans[key] = plan
