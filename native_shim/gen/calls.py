@@ -19,6 +19,7 @@ _HANDLES = "platform_id|device_id|context|command_queue|mem|program|kernel|event
 _LETTERS = (
     (rf"cl_({_HANDLES}|command_buffer_khr|mutable_command_khr|semaphore_khr) \w+", "h"),
     (r"const char \*\w+", "s"),
+    (r"const size_t \*(lengths|sizes)", "p"),  # as many as another argument says
     (r"const size_t \*\w+", "z"),
     (r"const (cl_\w+_propert(y|ies)\w*|cld_svm_\w+_property) \*\w+", "l"),
     (r"const cl_image_desc \*\w+", "d"),

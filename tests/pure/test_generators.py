@@ -10,7 +10,7 @@ import pytest
 from tests.conftest import ROOT
 
 sys.path.insert(0, str(ROOT / "native_shim"))
-from gen import dispatch, entries, headers  # noqa: E402
+from gen import calls, dispatch, entries, headers  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -117,3 +117,16 @@ def test_headers_whose_types_of_functions_are_no_pointers(tmp_path):
         "count",
     ]
     assert found.prototypes["clSVMAlloc"].signature() == "void* clSVMAlloc(cl_context context, size_t size)"
+
+
+def test_forms_of_logged_calls():
+    """Three sizes are read of those that each call has three of, or as many as work_dim says; no others."""
+    found = calls.read((ROOT / "native_shim" / "src").glob("*/*.c"))
+    assert calls.form(found["clCreateProgramWithBinary"]).split()[:5] == [
+        "clCreateProgramWithBinary", "hcontext", "unum_devices", "pdevice_list", "plengths",
+    ]  # fmt: skip
+    sizes = {word[1:] for one in found.values() for word in calls.form(one).split()[1:] if word[0] == "z"}
+    assert sizes == {
+        "region", "origin", "src_origin", "dst_origin", "host_origin", "buffer_origin", "global_work_size",
+        "global_work_offset", "local_work_size",
+    }  # fmt: skip

@@ -281,7 +281,10 @@ static void tell(int level, const char *function, cl_int code, const char *forma
     for (size_t i = 0; i < sizeof answers / sizeof *answers; i++)
         if (answers[i] == code)
             level = 2;
-    if (level > cld_log_level || (call && call->is_told))
+    bool is_told = call && call->is_told;
+    if (call)
+        call->is_told = true;
+    if (level > cld_log_level || is_told)
         return;
     struct text why = {.size = 0}, line = {.size = 0};
     vsnprintf(why.bytes, sizeof why.bytes, format, args);
@@ -304,8 +307,6 @@ cl_int cld_refuse(const char *function, cl_int code, const char *format, ...) {
     va_start(args, format);
     tell(1, function, code, format, args);
     va_end(args);
-    if (current)
-        current->is_told = true;
     return code;
 }
 
@@ -314,8 +315,6 @@ cl_int cld_lack(const char *function, cl_int code, const char *format, ...) {
     va_start(args, format);
     tell(2, function, code, format, args);
     va_end(args);
-    if (current)
-        current->is_told = true;
     return code;
 }
 
