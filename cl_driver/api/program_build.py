@@ -7,6 +7,7 @@ the second call itself, or on a thread of its own that calls pfn_notify afterwar
 
 from __future__ import annotations
 
+from .. import settings
 from ..door import answers
 from ..frontend import options as compiler_options
 from ..log import log as report
@@ -117,9 +118,24 @@ def build_program(program: Program, devices: list[int] | None, options: bytes | 
             executable, log = client.build_source(source, text)
         else:
             executable, log = client.build([il], text, specialisation)
-        return _finish_executable(builds, executable, log, cl.CL_BUILD_PROGRAM_FAILURE)
+        failure = cl.CL_BUILD_PROGRAM_FAILURE
+        if executable is None and il is None:
+            failure = _failure_of_source(failure)
+        return _finish_executable(builds, executable, log, failure)
 
     _start(program, builds, text, job, arg_info=parsed.kernel_arg_info)
+
+
+def _failure_of_source(usual: int) -> int:
+    """What a build of OpenCL C has failed with: "CL_COMPILER_NOT_AVAILABLE if program is created with
+    clCreateProgramWithSource and a compiler is not available"."""
+    from ..frontend import find_clang
+
+    try:
+        find_clang.find(settings.text("CL_DRIVER_CLANG"))
+    except find_clang.ClangError:
+        return cl.CL_COMPILER_NOT_AVAILABLE
+    return usual
 
 
 def _finish_binaries(builds: list[DeviceBuild]) -> int:
@@ -160,12 +176,15 @@ def compile_program(
             # A link of one module: it reads and checks it. Specialization constants keep their defaults:
             # "The values are used by a subsequent clBuildProgram call".
             spirv, log = client.link([il], text)
+        failure = cl.CL_COMPILE_PROGRAM_FAILURE
+        if spirv is None and il is None:
+            failure = _failure_of_source(failure)
         return _finish_object(
             builds,
             cl.CL_PROGRAM_BINARY_TYPE_COMPILED_OBJECT,
             spirv,
             log,
-            cl.CL_COMPILE_PROGRAM_FAILURE,
+            failure,
             parsed.code_options(),
             cut,
         )

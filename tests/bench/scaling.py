@@ -2,9 +2,8 @@
 
 python -m tests.bench.scaling [--intel LIBDIR] [--pocl] [--threads 1,2,4] [--rounds N] [--json FILE]
 
-Each run is a process held to so many CPUs (sched_setaffinity), which is what every driver goes by. The drivers
-take turns, and the best figure of all rounds counts. Efficiency is the time with one CPU over the time with n,
-divided by n.
+Each run is a process held to so many CPUs (sched_setaffinity). The drivers take turns, and the best figure of
+all rounds counts. Efficiency is the time with one CPU over the time with n, divided by n.
 """
 
 from __future__ import annotations

@@ -94,6 +94,27 @@ def test_the_call_the_argument_and_both_values(logged, call, said):
     assert messages.wrong(line) == ""
 
 
+WITHOUT_CLANG = """
+import sys
+sys.path.insert(0, {root!r})
+from tests.loader.opencl import OpenCL, cl
+o = OpenCL({library!r})
+context = o.context(o.device())
+for number, call in enumerate(("clBuildProgram", "clCompileProgram")):
+    program = o.program(context, f"kernel void k() {{{{ /* {{number}} */ }}}}")
+    more = [] if call == "clBuildProgram" else [0, None, None]
+    status = o.call(call, program, 0, None, None, *more, None, None)
+    assert status == cl.CL_COMPILER_NOT_AVAILABLE, (call, status)
+    assert "/no/clang, which CL_DRIVER_CLANG names: not found" in o.build_log(program)
+"""
+
+
+def test_source_without_a_compiler(environment, ocl_icd):
+    program = WITHOUT_CLANG.format(root=str(ROOT), library=str(ocl_icd))
+    env = environment | {"CL_DRIVER_CLANG": "/no/clang"}
+    subprocess.run([sys.executable, "-c", program], env=env, timeout=60, check=True)
+
+
 def test_builds_have_their_log(logged):
     build = "o.call('clBuildProgram', o.program(context, {!r}), 0, None, None, None, None)"
     assert logged(build.format("kernel void k() {}")) == []
