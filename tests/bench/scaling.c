@@ -1,9 +1,11 @@
 /* How one platform uses many threads, from C. Prints one line per figure: name, value, unit.
  *
- * Times are the least of many rounds. What each kernel wrote is checked once. */
+ * Arguments: nothing, or "small" for the small launches alone, or "build" for the time of a build. Times are
+ * the least of many rounds unless their name says otherwise. What kernels wrote is checked once. */
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -220,6 +222,53 @@ static double build(void) {
     return time;
 }
 
+struct sleeper {
+    pthread_mutex_t lock;
+    pthread_cond_t called;
+    double woken;
+    bool is_called, stops;
+};
+
+static void *sleep_until_called(void *argument) {
+    struct sleeper *s = argument;
+    pthread_mutex_lock(&s->lock);
+    while (!s->stops) {
+        while (!s->is_called && !s->stops)
+            pthread_cond_wait(&s->called, &s->lock);
+        s->woken = now_ns();
+        s->is_called = false;
+    }
+    pthread_mutex_unlock(&s->lock);
+    return NULL;
+}
+
+/* What the system takes to wake one thread that sleeps, the median in ns: no driver can do better. */
+static double wake_one(void) {
+    struct sleeper s = {.lock = PTHREAD_MUTEX_INITIALIZER, .called = PTHREAD_COND_INITIALIZER};
+    double times[101];
+    pthread_t thread;
+    pthread_create(&thread, NULL, sleep_until_called, &s);
+    for (int i = 0; i < 101; i++) {
+        usleep(2000);
+        pthread_mutex_lock(&s.lock);
+        double start = now_ns();
+        s.is_called = true;
+        pthread_cond_signal(&s.called);
+        pthread_mutex_unlock(&s.lock);
+        usleep(1000);
+        pthread_mutex_lock(&s.lock);
+        times[i] = s.woken - start;
+        pthread_mutex_unlock(&s.lock);
+    }
+    pthread_mutex_lock(&s.lock);
+    s.stops = true;
+    pthread_cond_signal(&s.called);
+    pthread_mutex_unlock(&s.lock);
+    pthread_join(thread, NULL);
+    qsort(times, 101, sizeof *times, compare);
+    return times[50];
+}
+
 static void *map(cl_mem memory, size_t size) {
     cl_int status;
     void *p = clEnqueueMapBuffer(queue, memory, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, 0, size, 0, NULL, NULL,
@@ -239,35 +288,8 @@ static void expect(const char *what, double got, double wanted) {
     }
 }
 
-int main(int count, char **arguments) {
-    int only_build = count > 1 && !strcmp(arguments[1], "build");
-    cl_platform_id platform;
-    cl_int status;
-    check(clGetPlatformIDs(1, &platform, NULL), "clGetPlatformIDs");
-    check(clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, &device, NULL), "clGetDeviceIDs");
-    check(clGetDeviceInfo(device, CL_DEVICE_MAX_COMPUTE_UNITS, sizeof units, &units, NULL), "units");
-    context = clCreateContext(NULL, 1, &device, NULL, NULL, &status);
-    check(status, "clCreateContext");
-    queue = clCreateCommandQueue(context, device, 0, &status);
-    check(status, "clCreateCommandQueue");
-    if (only_build) {
-        printf("build_32 %.1f ms\n", build() / 1e6);
-        return 0;
-    }
-    size_t size = (size_t)LARGE * 4;
-    cl_mem *all[] = {&a, &b, &c};
-    for (int i = 0; i < 3; i++) {
-        *all[i] = clCreateBuffer(context, CL_MEM_READ_WRITE, size, NULL, &status);
-        check(status, "clCreateBuffer");
-        float zero = 0;
-        check(clEnqueueFillBuffer(queue, *all[i], &zero, 4, 0, size, 0, NULL, NULL), "fill");
-    }
-    check(clFinish(queue), "clFinish");
-    program = clCreateProgramWithSource(context, 1, &source, NULL, &status);
-    check(status, "clCreateProgramWithSource");
-    check(clBuildProgram(program, 1, &device, "", NULL, NULL), "clBuildProgram");
-    printf("units %u threads\n", units);
-
+/* Kernels that are worth all threads. */
+static void large_launches(size_t size) {
     int n = 4000;
     struct launch l = {kernel("chain", 1, &c, &n), 1, {1 << 18}, {0}};
     printf("chain %.1f us\n", least(&l, 1) / 1e3);
@@ -305,9 +327,11 @@ int main(int count, char **arguments) {
     printf("histogram %.1f us\n", least(&l, 1) / 1e3);
     l = (struct launch){kernel("triad", 3, (cl_mem[]){a, b, c}, NULL), 1, {LARGE}, {0}};
     printf("triad %.2f GB/s\n", 3.0 * (double)size / least(&l, 1));
+}
 
-    n = iterations(5000);
-    l = (struct launch){kernel("one_group", 1, &c, &n), 1, {16}, {1}};
+static void small_launches(void) {
+    int n = iterations(5000);
+    struct launch l = {kernel("one_group", 1, &c, &n), 1, {16}, {1}};
     printf("groups_16_of_5us %.2f us\n", least(&l, 0.5) / 1e3);
     printf("groups_16_of_5us_median_after_pause %.2f us\n", after_pause(&l, 2000) / 1e3);
     n = iterations(312.5);
@@ -326,5 +350,40 @@ int main(int count, char **arguments) {
     printf("hosts_20us %.0f launches/s\n", hosts(units < MOST_HOSTS ? units : MOST_HOSTS, 1, n, 2000));
     n = iterations(5000);
     printf("hosts_16_of_5us %.0f launches/s\n", hosts(units < MOST_HOSTS ? units : MOST_HOSTS, 16, n, 500));
+    printf("thread_wakes %.2f us\n", wake_one() / 1e3);
+}
+
+int main(int count, char **arguments) {
+    const char *part = count > 1 ? arguments[1] : "all";
+    cl_platform_id platform;
+    cl_int status;
+    check(clGetPlatformIDs(1, &platform, NULL), "clGetPlatformIDs");
+    check(clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, &device, NULL), "clGetDeviceIDs");
+    check(clGetDeviceInfo(device, CL_DEVICE_MAX_COMPUTE_UNITS, sizeof units, &units, NULL), "units");
+    context = clCreateContext(NULL, 1, &device, NULL, NULL, &status);
+    check(status, "clCreateContext");
+    queue = clCreateCommandQueue(context, device, 0, &status);
+    check(status, "clCreateCommandQueue");
+    if (!strcmp(part, "build")) {
+        printf("build_32 %.1f ms\n", build() / 1e6);
+        return 0;
+    }
+    size_t size = (size_t)LARGE * 4;
+    cl_mem *all[] = {&a, &b, &c};
+    for (int i = 0; i < 3; i++) {
+        *all[i] = clCreateBuffer(context, CL_MEM_READ_WRITE, size, NULL, &status);
+        check(status, "clCreateBuffer");
+        float zero = 0;
+        check(clEnqueueFillBuffer(queue, *all[i], &zero, 4, 0, size, 0, NULL, NULL), "fill");
+    }
+    check(clFinish(queue), "clFinish");
+    program = clCreateProgramWithSource(context, 1, &source, NULL, &status);
+    check(status, "clCreateProgramWithSource");
+    check(clBuildProgram(program, 1, &device, "", NULL, NULL), "clBuildProgram");
+    printf("units %u threads\n", units);
+
+    if (strcmp(part, "small"))
+        large_launches(size);
+    small_launches();
     return 0;
 }

@@ -26,6 +26,7 @@ struct cld_self {
     bool registered;
     enum cld_role role;
     unsigned executing;    /* commands that this thread is in the middle of */
+    bool is_counted;       /* threads of the host: as one that has a CPU (runtime/worker.h) */
     bool blocked;          /* callback threads: in a wait, counted as such */
     bool has_low_priority; /* base/own_thread.h */
     unsigned slot; /* of the last command that this thread shared with others (base/work_stealing.h) */

@@ -161,3 +161,7 @@ bool cld_work_is_open(const struct cld_work *share, unsigned participants) {
     return participants < share->slots && !atomic_load_explicit(&share->drained, memory_order_relaxed) &&
            !atomic_load_explicit(&share->stopped, memory_order_relaxed);
 }
+
+unsigned cld_work_places(const struct cld_work *share, unsigned participants) {
+    return participants < share->slots ? share->slots - participants : 0;
+}

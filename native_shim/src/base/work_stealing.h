@@ -37,4 +37,7 @@ void cld_work_stop(struct cld_work *share);
 /* Whether another thread may join: there is a free slot, and no participant has found nothing left. */
 bool cld_work_is_open(const struct cld_work *share, unsigned participants);
 
+/* How many more threads may join one that is open. */
+unsigned cld_work_places(const struct cld_work *share, unsigned participants);
+
 #endif

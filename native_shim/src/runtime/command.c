@@ -19,11 +19,16 @@
 /* What nobody has asked for yet is handed over when there is this much of it. Waking a thread costs about as
  * much as a few small commands, so a lone one waits for clFlush or for a thread that waits and executes it.
  */
-enum { PENDING_COMMANDS = 64, PENDING_TIME = 20000 };
+enum { PENDING_COMMANDS = 64, PENDING_TIME = 20000, BUSY_PENDING_TIME = 1000000 };
 
 /* Below: executed by one thread. Above: it pays to wake another. Of shared ones: what is worth a thread, a
- * chunk, the first chunk of a range, and the time after which one calls that might have joined by then. */
+ * chunk, the first chunk of a range, and the time after which one calls that might have joined by then. Where
+ * all CPUs are taken: what one thread does alone, and after what time others look whether some are free. */
 enum { TINY_TIME = 20000, SHARE_TIME = 5000, CHUNK_TIME = 2000, FIRST_TIME = 250, CALL_TIME = 4000 };
+enum { BUSY_TIME = 500000, LOOK_TIME = 100000 };
+
+/* Of a command: a thread of the host that executes it counts as one that has a CPU. */
+enum { COUNTED_TIME = 5000 };
 
 /* Of a command that one thread executes to see whether it is sooner done; it looks after each. */
 enum { ALONE_PIECES = 32 };
@@ -52,8 +57,8 @@ struct cld_event *cld_command_new(struct cld_queue *queue, cl_command_type type,
     command->total = command->grain = 1;
     command->estimate = CLD_TIME_UNKNOWN;
     command->share = NULL;
-    command->participants = 0;
-    command->open = false;
+    atomic_init(&command->participants, 0);
+    atomic_init(&command->open, false);
     command->more_mems = NULL;
     command->mem_count = 0;
     command->counted_bytes = 0;
@@ -225,6 +230,11 @@ bool cld_command_link(struct cld_event *command, uint32_t wait_count, struct cld
     return true;
 }
 
+/* Besides the caller, who goes on. */
+static bool has_spare_thread(const struct cld_queue *queue) {
+    return queue->is_urgent || cld_pool_spare(queue) > 1;
+}
+
 cl_int cld_command_enqueue(struct cld_event *command, const struct cld_wait *wait, unsigned flags) {
     struct cld_queue *queue = command->queue;
     if (__builtin_expect(wait->recording != NULL, 0))
@@ -252,8 +262,10 @@ cl_int cld_command_enqueue(struct cld_event *command, const struct cld_wait *wai
         queue->pending = command;
     queue->pending_end = command;
     queue->pending_count++;
-    queue->pending_time += command->estimate < PENDING_TIME ? command->estimate : PENDING_TIME;
-    bool enough = queue->pending_count >= PENDING_COMMANDS || queue->pending_time >= PENDING_TIME;
+    bool is_short = command->estimate < BUSY_PENDING_TIME && !command->waits;
+    queue->pending_time += is_short ? command->estimate : BUSY_PENDING_TIME;
+    bool enough = queue->pending_count >= PENDING_COMMANDS || queue->pending_time >= BUSY_PENDING_TIME ||
+                  (queue->pending_time >= PENDING_TIME && has_spare_thread(queue));
     bool is_terminated = atomic_load_explicit(&queue->is_terminated, memory_order_relaxed);
     if (__builtin_expect(is_terminated, 0))
         cld_command_fail(command, CL_CONTEXT_TERMINATED_KHR);
@@ -545,18 +557,31 @@ static bool probe(struct cld_event *command, struct cld_self *self, uint64_t *do
     return true;
 }
 
-void cld_command_participate(struct cld_event *command, struct cld_self *self, bool call_later,
+/* Calls for threads that were not called at once: the first of them after a while, which may have come by
+ * itself, others when CPUs have become free. Returns when to look again. */
+static uint64_t call_others(struct cld_event *command, struct cld_later *later, uint64_t now) {
+    unsigned spare = later->free ? cld_pool_spare(command->queue) : 0;
+    unsigned count = later->soon + (spare < later->free ? spare : later->free);
+    if (count)
+        cld_pool_call(command, count);
+    later->free -= count - later->soon;
+    later->soon = 0;
+    return now + LOOK_TIME;
+}
+
+void cld_command_participate(struct cld_event *command, struct cld_self *self, struct cld_later later,
                              struct cld_ready *ready) {
     struct cld_work *share = command->share;
     unsigned slot = self->slot;
-    uint64_t first, last, units = 0, start = cld_now();
+    uint64_t first, last, units = 0, start = cld_now(), due = start + CALL_TIME;
     bool steps_aside = false;
     self->executing++;
     while (cld_work_take(share, slot, &first, &last)) {
         cl_int error = command->operation->run(command, self, first, last);
-        if (call_later && elapsed_since(start) >= CALL_TIME) {
-            cld_pool_call(command);
-            call_later = false;
+        if (later.soon + later.free) {
+            uint64_t now = cld_now();
+            if (now >= due)
+                due = call_others(command, &later, now);
         }
         if (error)
             cld_command_fail(command, error);
@@ -582,7 +607,7 @@ static uint64_t units_of(const struct cld_event *command, double unit, double ti
     return units > command->grain ? units : command->grain;
 }
 
-/* False if there is no memory to do so. */
+/* False if there is no memory to do so, or all CPUs are taken for longer than it will be. */
 static bool share(struct cld_event *command, struct cld_self *self, uint64_t done, struct cld_ready *ready) {
     double unit = (double)command->estimate / (double)command->total;
     uint64_t grain = units_of(command, unit, FIRST_TIME), usual = units_of(command, unit, CHUNK_TIME);
@@ -590,12 +615,16 @@ static bool share(struct cld_event *command, struct cld_self *self, uint64_t don
     unsigned others = cld_pool_threads(command->queue) - 1;
     if (useful < others)
         others = (unsigned)useful;
+    unsigned spare = command->queue->is_urgent ? others : cld_pool_spare(command->queue);
+    unsigned called = spare < others ? spare : others;
+    if (!called && unit * (double)(command->total - done) < BUSY_TIME)
+        return false;
     command->share =
         cld_work_new(done, command->total, grain, usual, others + 1, cld_pool_nodes(command->queue));
     if (!command->share)
         return false;
-    bool call_later = cld_pool_open(command, self, others);
-    cld_command_participate(command, self, call_later, ready);
+    struct cld_later later = {.soon = cld_pool_open(command, self, called), .free = others - called};
+    cld_command_participate(command, self, later, ready);
     return true;
 }
 
@@ -628,7 +657,7 @@ static void run_alone(struct cld_event *command, struct cld_self *self, uint64_t
         cld_command_fail(command, error);
 }
 
-void cld_command_execute(struct cld_event *command, struct cld_self *self, struct cld_ready *ready) {
+static void execute(struct cld_event *command, struct cld_self *self, struct cld_ready *ready) {
     command->alone = NULL;
     if (command->enqueues)
         cld_family_begin(command);
@@ -662,4 +691,12 @@ void cld_command_execute(struct cld_event *command, struct cld_self *self, struc
         run_alone(command, self, done);
     leave(command, self);
     finish_execution(command, ready);
+}
+
+void cld_command_execute(struct cld_event *command, struct cld_self *self, struct cld_ready *ready) {
+    const struct cld_queue *queue = command->queue;
+    struct cld_pool *pool = command->estimate >= COUNTED_TIME ? cld_pool_enter(queue, self) : NULL;
+    execute(command, self, ready);
+    if (pool)
+        cld_pool_exit(pool, self);
 }

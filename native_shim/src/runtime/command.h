@@ -164,10 +164,10 @@ struct cld_event {
     uint64_t grain;                        /* units that a thread takes at least */
     uint64_t estimate;                     /* of the whole, by one thread, or CLD_TIME_UNKNOWN */
     struct cld_work *share;                /* while several threads execute it */
-    uint16_t participants;                 /* with the pool's lock held, as the next five */
-    uint16_t leaving;                      /* of them: they will run no more, and others are to go on */
-    uint16_t calls;                        /* threads that are still wanted */
-    bool open;                             /* more threads may join */
+    _Atomic uint16_t participants;         /* nobody joins without the pool's lock */
+    uint16_t leaving;                      /* of them: they will run no more; with the lock held, */
+    uint16_t calls;                        /* as these threads that are still wanted, */
+    _Atomic bool open;                     /* whether more may join, and the two pointers below */
     uint8_t
         panel; /* work-groups of a row that those of the next row follow (launch/kernel_launch.c); 0: all */
     struct cld_event *open_next, *open_previous;
@@ -284,9 +284,15 @@ void cld_queue_flush(struct cld_queue *queue, struct cld_ready *ready);
  * are added to ready if they are of that pool, else given to theirs. */
 void cld_command_execute(struct cld_event *command, struct cld_self *self, struct cld_ready *ready);
 
-/* Executes chunks of an open command that the thread has joined, beginning with those of its slot.
- * call_later: calls for another thread after a while. */
-void cld_command_participate(struct cld_event *command, struct cld_self *self, bool call_later,
+/* Threads that an open command wants and that are not called yet. */
+struct cld_later {
+    unsigned soon; /* 1: one that may come by itself */
+    unsigned free; /* those for which there is no CPU yet */
+};
+
+/* Executes chunks of an open command that the thread has joined, beginning with those of its slot, and calls
+ * for others later. */
+void cld_command_participate(struct cld_event *command, struct cld_self *self, struct cld_later later,
                              struct cld_ready *ready);
 
 /* Calls user code, which is part of a command that one thread executes and which may end its thread: an error

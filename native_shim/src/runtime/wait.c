@@ -51,8 +51,11 @@ int32_t cld_event_wait(struct cld_event *event) {
         return status;
     if (queue)
         atomic_fetch_add(&queue->waiters, 1);
+    struct cld_pool *pool = help ? cld_pool_enter(queue, self) : NULL;
     while (help && cld_event_status(event) > 0 && cld_pool_help(event, self, &ready))
         execute_until(event, self, &ready);
+    if (pool)
+        cld_pool_exit(pool, self);
     if (cld_event_status(event) > 0) {
         uint64_t start = cld_now();
         for (unsigned turn = 0; !help && cld_event_status(event) > 0 && cld_linger(turn, start); turn++)

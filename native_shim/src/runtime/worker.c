@@ -13,28 +13,39 @@
 #include "base/work_stealing.h"
 #include "object/lock.h"
 
-enum { STACK_SIZE = 4 << 20 };
+enum { STACK_SIZE = 4 << 20, LINE = 64 };
 
+/* What threads look at while they wait for work is in cache lines of its own: who looks slows down who writes
+ * to the same line. */
 struct cld_pool {
-    pthread_mutex_t lock; /* the next three, and the members of open commands that command.h names */
+    pthread_mutex_t lock; /* the next four, and the members of open commands that command.h names */
     struct cld_ready ready;
+    unsigned ready_count;
     struct cld_event *open;    /* commands that more threads may join */
     bool knows_urgent;         /* there have been commands of urgent queues */
     _Atomic bool wants_urgent; /* some of them want threads; written with the lock held */
-    bool stop;
+    _Atomic bool stop;
     unsigned threads; /* that the device has */
     struct cld_device *device;
-    uint8_t number;  /* of those of the device */
-    uint32_t *cpus;  /* of the device, in the order of memory nodes; NULL where those are one */
-    uint16_t *nodes; /* theirs */
-    _Atomic unsigned started, places;
-    _Atomic unsigned held;     /* of them, by commands that may wait for others: more may be started */
-    _Atomic unsigned idle;     /* of them, looking for work or asleep */
-    _Atomic uint32_t epoch;    /* counts the calls for help; workers sleep on it */
-    _Atomic uint32_t sleepers; /* and those that are about to sleep, or were woken and do not run yet */
-    _Atomic uint32_t settled;  /* of them: base/own_thread.h */
-    _Atomic int32_t users;     /* the device, and each thread */
-    struct cld_pool *next;     /* with pools_lock held */
+    uint8_t number;        /* of those of the device */
+    uint32_t *cpus;        /* of the device, in the order of memory nodes; NULL where those are one */
+    uint16_t *nodes;       /* theirs */
+    _Atomic int32_t users; /* the device, and each thread */
+    struct cld_pool *next; /* with pools_lock held */
+
+    _Alignas(LINE) _Atomic uint32_t epoch; /* counts the calls for help; workers sleep on it */
+    /* Threads for which there is work, without those that are on their way to it: stored with the lock held,
+     * taken by each that goes. Who cannot take one need not ask for the lock. */
+    _Atomic unsigned places_free;
+
+    _Alignas(LINE) _Atomic unsigned started;
+    _Atomic unsigned places;
+    _Atomic unsigned held;       /* of those started, by commands that may wait for others: more may be */
+    _Atomic unsigned idle;       /* of them, looking for work or asleep */
+    _Atomic unsigned coming;     /* of them, with a place that they have taken */
+    _Atomic unsigned busy_hosts; /* threads of the host that execute what takes a while, or look for it */
+    _Atomic uint32_t sleepers;   /* and those that are about to sleep, or were woken and do not run yet */
+    _Atomic uint32_t settled;    /* of them: base/own_thread.h */
 };
 
 static pthread_mutex_t pools_lock = PTHREAD_MUTEX_INITIALIZER; /* making pools, and their list */
@@ -48,6 +59,20 @@ static void find_nodes(struct cld_pool *pool) {
     pool->nodes = cld_numa_nodes(CLD_NUMA_FOLDER, pool->cpus, pool->threads);
 }
 
+/* It is held for less time than it takes to sleep and be woken. */
+static void init_lock(pthread_mutex_t *lock) {
+#ifdef PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP
+    pthread_mutexattr_t attributes;
+    if (!pthread_mutexattr_init(&attributes)) {
+        pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_ADAPTIVE_NP);
+        pthread_mutex_init(lock, &attributes);
+        pthread_mutexattr_destroy(&attributes);
+        return;
+    }
+#endif
+    pthread_mutex_init(lock, NULL);
+}
+
 static struct cld_pool *pool_of(const struct cld_queue *queue) {
     struct cld_device *device = queue->device;
     struct cld_pool *pool = atomic_load_explicit(&device->pools[queue->pool], memory_order_acquire);
@@ -55,8 +80,9 @@ static struct cld_pool *pool_of(const struct cld_queue *queue) {
         return pool;
     pthread_mutex_lock(&pools_lock);
     pool = atomic_load_explicit(&device->pools[queue->pool], memory_order_relaxed);
-    if (!pool && (pool = calloc(1, sizeof *pool))) {
-        pthread_mutex_init(&pool->lock, NULL);
+    if (!pool && (pool = aligned_alloc(LINE, sizeof *pool))) {
+        memset(pool, 0, sizeof *pool);
+        init_lock(&pool->lock);
         pool->threads = device->compute_units ? device->compute_units : 1;
         pool->device = device;
         pool->number = queue->pool;
@@ -92,7 +118,7 @@ static void join(const struct cld_pool *pool, struct cld_event *command, struct 
 /* Whether another thread may join an open command. Those that may wait for others get no more threads than
  * the device has, all together: each goes on with the one that began it. With the lock held. */
 static bool may_join(struct cld_pool *pool, const struct cld_event *command) {
-    return cld_work_is_open(command->share, command->participants) &&
+    return cld_work_is_open(command->share, atomic_load(&command->participants)) &&
            (!command->waits || atomic_load(&pool->held) < pool->threads);
 }
 
@@ -102,7 +128,13 @@ static bool wants_threads(struct cld_pool *pool, const struct cld_event *command
 }
 
 /* To be called where what is ready or open has changed. With the lock held. */
-static void note_urgent(struct cld_pool *pool) {
+static void note_work(struct cld_pool *pool) {
+    unsigned count = pool->ready_count, coming = atomic_load(&pool->coming), most = pool->threads;
+    for (const struct cld_event *command = pool->open; command && count < most; command = command->open_next)
+        if (may_join(pool, command))
+            count += cld_work_places(command->share, atomic_load(&command->participants));
+    count = count < most ? count : most;
+    atomic_store(&pool->places_free, count > coming ? count - coming : 0);
     if (!pool->knows_urgent)
         return;
     bool wants = pool->ready.urgent;
@@ -135,21 +167,27 @@ static struct cld_event *find_work(struct cld_pool *pool, const struct cld_event
     struct cld_event *ready =
         wanted ? cld_ready_choose(&pool->ready, may_be_ready ? wanted : NULL, queue) : NULL;
     *joined = false;
-    if (ready && ready == wanted)
+    pool->ready_count -= ready != NULL;
+    if (ready && ready == wanted) {
+        note_work(pool);
         return ready;
+    }
     struct cld_event *open = pool->ready.urgent && !wanted ? NULL : pool->open;
     struct cld_event *command = find_open(pool, open, wanted);
     if (!command) {
-        ready = wanted ? ready : cld_ready_take(&pool->ready);
-        note_urgent(pool);
+        if (!wanted && (ready = cld_ready_take(&pool->ready)))
+            pool->ready_count--;
+        note_work(pool);
         return ready;
     }
-    if (ready) /* back to where it was, or nearly so */
+    if (ready) { /* back to where it was, or nearly so */
         cld_ready_put_back(&pool->ready, ready);
-    command->participants++;
+        pool->ready_count++;
+    }
+    atomic_fetch_add(&command->participants, 1);
     join(pool, command, self);
     command->calls -= command->calls > 0;
-    note_urgent(pool);
+    note_work(pool);
     *joined = true;
     return command;
 }
@@ -278,17 +316,35 @@ static void execute(struct cld_pool *pool, struct cld_event *command, bool joine
         pass_on(pool);
     }
     if (joined)
-        cld_command_participate(command, self, false, ready);
+        cld_command_participate(command, self, (struct cld_later){0}, ready);
     else
         cld_command_execute(command, self, ready);
-    if (waits)
+    if (waits) {
         atomic_fetch_sub(&pool->held, 1);
+        pthread_mutex_lock(&pool->lock);
+        note_work(pool);
+        pthread_mutex_unlock(&pool->lock);
+    }
 }
 
-static bool work_once(struct cld_pool *pool, const struct cld_event *event, struct cld_self *self,
-                      struct cld_ready *ready) {
+/* Takes one of the places for which there is work. */
+static bool take_place(struct cld_pool *pool) {
+    unsigned count = atomic_load(&pool->places_free);
+    while (count)
+        if (atomic_compare_exchange_weak(&pool->places_free, &count, count - 1)) {
+            atomic_fetch_add(&pool->coming, 1);
+            return true;
+        }
+    return false;
+}
+
+/* has_place: one that the thread has taken. */
+static bool work_once(struct cld_pool *pool, const struct cld_event *event, bool has_place,
+                      struct cld_self *self, struct cld_ready *ready) {
     bool joined;
     pthread_mutex_lock(&pool->lock);
+    if (has_place)
+        atomic_fetch_sub(&pool->coming, 1);
     struct cld_event *command = find_work(pool, event, self, &joined);
     unsigned others = command ? wanted(pool) : 0;
     pthread_mutex_unlock(&pool->lock);
@@ -320,7 +376,8 @@ bool cld_pool_help(const struct cld_event *event, struct cld_self *self, struct 
         return false;
     for (;;) {
         uint32_t epoch = atomic_load(&pool->epoch);
-        if (work_once(pool, event, self, ready))
+        /* Without a place the others have it all, or will tell. */
+        if (atomic_load(&pool->places_free) && work_once(pool, event, false, self, ready))
             return true;
         if (!look(pool, event, epoch))
             return false;
@@ -334,7 +391,7 @@ bool cld_pool_help(const struct cld_event *event, struct cld_self *self, struct 
 /* A worker keeps its slot, and with it its part of the data, as far as it can. It stays on the memory node
  * where that will be, if there are several, and else goes where the system likes: a bound thread waits for
  * its CPU while others are idle. */
-static void take_place(struct cld_pool *pool, struct cld_self *self) {
+static void take_home(struct cld_pool *pool, struct cld_self *self) {
     self->slot = self->home =
         (atomic_fetch_add(&pool->places, 1) + 1) % pool->threads; /* the host begins with 0 */
     if (pool->nodes)
@@ -368,14 +425,32 @@ static void worker_is_gone(void *pointer) {
     unuse(pool);
 }
 
+/* Looks for a place for a moment, beginning anew when somebody calls. True if it is better to sleep until
+ * *epoch has changed. */
+static bool wait_for_place(struct cld_pool *pool, uint32_t *epoch) {
+    *epoch = atomic_load(&pool->epoch);
+    uint64_t start = cld_now();
+    for (unsigned turn = 0; !atomic_load(&pool->places_free) && !atomic_load(&pool->stop); turn++) {
+        uint32_t now = atomic_load_explicit(&pool->epoch, memory_order_relaxed);
+        if (now != *epoch) {
+            *epoch = now;
+            start = cld_now();
+            turn = 0;
+        } else if (!cld_linger(turn, start))
+            return true;
+    }
+    return false;
+}
+
 static void work_until_stopped(struct working *working) {
     struct cld_pool *pool = working->pool;
     struct cld_self *self = cld_self();
     struct cld_ready *ready = &working->ready;
-    take_place(pool, self);
+    take_home(pool, self);
     for (;;) {
-        uint32_t epoch = atomic_load(&pool->epoch);
-        if (work_once(pool, NULL, self, ready)) {
+        if (take_place(pool)) {
+            if (!work_once(pool, NULL, true, self, ready))
+                continue;
             while (ready->first) {
                 if (atomic_load_explicit(&pool->wants_urgent, memory_order_relaxed) && !ready->urgent) {
                     cld_pool_push(ready);
@@ -388,24 +463,16 @@ static void work_until_stopped(struct working *working) {
             }
             continue;
         }
-        pthread_mutex_lock(&pool->lock);
-        bool stop = pool->stop;
-        pthread_mutex_unlock(&pool->lock);
-        if (stop)
+        if (atomic_load(&pool->stop))
             break;
-        bool ends = false;
         atomic_fetch_add(&pool->idle, 1);
-        uint64_t start = cld_now();
-        for (unsigned turn = 0; atomic_load_explicit(&pool->epoch, memory_order_relaxed) == epoch; turn++)
-            if (!cld_linger(turn, start)) {
-                ends = atomic_load(&pool->started) > most(pool);
-                if (ends) /* the others are enough again */
-                    break;
-                atomic_fetch_add(&pool->sleepers, 1);
-                ends = cld_rest(&pool->epoch, epoch, &pool->settled);
-                atomic_fetch_sub(&pool->sleepers, 1); /* itself: who woke it may be late to tell */
-                break;
-            }
+        uint32_t epoch;
+        bool sleeps = wait_for_place(pool, &epoch), ends = false;
+        if (sleeps && !(ends = atomic_load(&pool->started) > most(pool))) { /* else the others are enough */
+            atomic_fetch_add(&pool->sleepers, 1);
+            ends = cld_rest(&pool->epoch, epoch, &pool->settled);
+            atomic_fetch_sub(&pool->sleepers, 1); /* itself: who woke it may be late to tell */
+        }
         atomic_fetch_sub(&pool->idle, 1);
         if (ends && ends_unless_called(pool, epoch))
             break;
@@ -425,7 +492,8 @@ static void push(struct cld_pool *pool, struct cld_ready *ready, unsigned count)
     pthread_mutex_lock(&pool->lock);
     pool->knows_urgent |= ready->urgent != NULL;
     cld_ready_splice(&pool->ready, ready);
-    note_urgent(pool);
+    pool->ready_count += count;
+    note_work(pool);
     pthread_mutex_unlock(&pool->lock);
     call(pool, count, NULL);
 }
@@ -436,7 +504,7 @@ static void execute_here(struct cld_pool *pool) {
     struct cld_ready ready = {0};
     if (self->executing)
         return;
-    while (work_once(pool, NULL, self, &ready))
+    while (work_once(pool, NULL, false, self, &ready))
         while (ready.first)
             cld_command_execute(cld_ready_take(&ready), self, &ready);
 }
@@ -471,7 +539,7 @@ void cld_pool_push(struct cld_ready *ready) {
 bool cld_pool_open(struct cld_event *command, struct cld_self *self, unsigned count) {
     struct cld_queue *queue = command->queue;
     struct cld_pool *pool = pool_of(queue);
-    command->participants = 1;
+    atomic_store(&command->participants, 1);
     command->leaving = 0;
     join(pool, command, self);
     if (!pool)
@@ -480,7 +548,7 @@ bool cld_pool_open(struct cld_event *command, struct cld_self *self, unsigned co
     bool later = count && self->role == CLD_WORKER_THREAD && !queue->device->parent &&
                  !atomic_load_explicit(&queue->waiters, memory_order_relaxed);
     pthread_mutex_lock(&pool->lock);
-    command->open = true;
+    atomic_store(&command->open, true);
     command->open_previous = NULL;
     command->open_next = pool->open;
     if (pool->open)
@@ -488,7 +556,7 @@ bool cld_pool_open(struct cld_event *command, struct cld_self *self, unsigned co
     pool->open = command;
     command->calls = (uint16_t)(count - later);
     pool->knows_urgent |= queue->is_urgent;
-    note_urgent(pool);
+    note_work(pool);
     count = wanted(pool);
     pthread_mutex_unlock(&pool->lock);
     /* Also where nobody is to be woken: those that are awake will see it. */
@@ -496,21 +564,49 @@ bool cld_pool_open(struct cld_event *command, struct cld_self *self, unsigned co
     return later;
 }
 
-void cld_pool_call(struct cld_event *command) {
+void cld_pool_call(struct cld_event *command, unsigned count) {
     struct cld_pool *pool = pool_of(command->queue);
     if (!pool)
         return;
     pthread_mutex_lock(&pool->lock);
-    bool wanted = command->open && may_join(pool, command);
-    command->calls += wanted;
-    note_urgent(pool);
+    bool wanted = atomic_load(&command->open) && may_join(pool, command);
+    command->calls += wanted ? count : 0;
+    note_work(pool);
+    unsigned waking = count < 2 ? count : 2;
     pthread_mutex_unlock(&pool->lock);
     if (wanted)
-        call(pool, 1, NULL);
+        call(pool, waking, NULL);
 }
 
 static struct cld_pool *made_pool_of(const struct cld_queue *queue) {
     return atomic_load_explicit(&queue->device->pools[queue->pool], memory_order_acquire);
+}
+
+unsigned cld_pool_spare(const struct cld_queue *queue) {
+    struct cld_pool *pool = made_pool_of(queue);
+    if (!pool)
+        return queue->threads;
+    unsigned started = atomic_load_explicit(&pool->started, memory_order_relaxed);
+    unsigned idle = atomic_load_explicit(&pool->idle, memory_order_relaxed);
+    unsigned taken = atomic_load_explicit(&pool->busy_hosts, memory_order_relaxed);
+    taken += started > idle ? started - idle : 0;
+    return taken < pool->threads ? pool->threads - taken : 0;
+}
+
+struct cld_pool *cld_pool_enter(const struct cld_queue *queue, struct cld_self *self) {
+    if (self->role != CLD_HOST_THREAD || self->is_counted)
+        return NULL;
+    struct cld_pool *pool = made_pool_of(queue);
+    if (!pool)
+        return NULL;
+    atomic_fetch_add_explicit(&pool->busy_hosts, 1, memory_order_relaxed);
+    self->is_counted = true;
+    return pool;
+}
+
+void cld_pool_exit(struct cld_pool *pool, struct cld_self *self) {
+    atomic_fetch_sub_explicit(&pool->busy_hosts, 1, memory_order_relaxed);
+    self->is_counted = false;
 }
 
 bool cld_pool_wants_back(struct cld_event *command, const struct cld_self *self) {
@@ -520,7 +616,7 @@ bool cld_pool_wants_back(struct cld_event *command, const struct cld_self *self)
         return false;
     pthread_mutex_lock(&pool->lock);
     bool leaves = atomic_load_explicit(&pool->wants_urgent, memory_order_relaxed) &&
-                  command->participants - command->leaving > 1;
+                  atomic_load(&command->participants) - command->leaving > 1;
     command->leaving += leaves;
     pthread_mutex_unlock(&pool->lock);
     return leaves;
@@ -530,31 +626,37 @@ bool cld_pool_step_aside(struct cld_event *command, const struct cld_self *self)
     struct cld_pool *pool = made_pool_of(command->queue);
     pthread_mutex_lock(&pool->lock);
     cld_work_quit(command->share, self->slot);
-    command->calls += command->open;
+    command->calls += atomic_load(&command->open);
     command->leaving--;
-    bool last = --command->participants == 0;
+    bool last = atomic_fetch_sub(&command->participants, 1) == 1;
+    note_work(pool);
     pthread_mutex_unlock(&pool->lock);
     return last;
 }
 
-bool cld_pool_leave(struct cld_event *command) {
-    struct cld_pool *pool = made_pool_of(command->queue);
-    if (!pool)
-        return true;
+/* Nobody joins any more. */
+static void close_command(struct cld_pool *pool, struct cld_event *command) {
     pthread_mutex_lock(&pool->lock);
-    if (command->open) {
-        command->open = false;
+    if (atomic_load(&command->open)) {
+        atomic_store(&command->open, false);
         if (command->open_previous)
             command->open_previous->open_next = command->open_next;
         else
             pool->open = command->open_next;
         if (command->open_next)
             command->open_next->open_previous = command->open_previous;
-        note_urgent(pool);
+        note_work(pool);
     }
-    bool last = --command->participants == 0;
     pthread_mutex_unlock(&pool->lock);
-    return last;
+}
+
+bool cld_pool_leave(struct cld_event *command) {
+    struct cld_pool *pool = made_pool_of(command->queue);
+    if (!pool)
+        return true;
+    if (atomic_load(&command->open))
+        close_command(pool, command);
+    return atomic_fetch_sub(&command->participants, 1) == 1;
 }
 
 void cld_pools_free(struct cld_device *device) {
@@ -562,9 +664,7 @@ void cld_pools_free(struct cld_device *device) {
         struct cld_pool *pool = atomic_exchange(&device->pools[i], NULL);
         if (!pool)
             continue;
-        pthread_mutex_lock(&pool->lock);
-        pool->stop = true;
-        pthread_mutex_unlock(&pool->lock);
+        atomic_store(&pool->stop, true);
         atomic_fetch_add(&pool->epoch, 1);
         cld_futex_wake(&pool->epoch, INT32_MAX);
         unuse(pool);

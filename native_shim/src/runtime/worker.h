@@ -5,6 +5,8 @@
 
 #include "runtime/ready.h"
 
+struct cld_pool;
+
 /* Gives ready commands to their pools, whose workers are woken. Where no thread can be made the caller
  * executes them. */
 void cld_pool_push(struct cld_ready *ready);
@@ -13,8 +15,17 @@ void cld_pool_push(struct cld_ready *ready);
  * if it is to call for one more later, with cld_pool_call. */
 bool cld_pool_open(struct cld_event *command, struct cld_self *self, unsigned count);
 
-/* Calls for one more thread for an open command, unless enough have joined it. */
-void cld_pool_call(struct cld_event *command);
+/* Calls for so many more threads for an open command, unless enough have joined it. */
+void cld_pool_call(struct cld_event *command, unsigned count);
+
+/* The device's threads but for those that are at work, the host's among them: a moment ago. */
+unsigned cld_pool_spare(const struct cld_queue *queue);
+
+/* A thread of the host begins to execute commands of that queue, or to look for some, and counts as one that
+ * has a CPU until it calls cld_pool_exit. NULL if it counts already, or is none of the host's, or there is no
+ * pool yet. */
+struct cld_pool *cld_pool_enter(const struct cld_queue *queue, struct cld_self *self);
+void cld_pool_exit(struct cld_pool *pool, struct cld_self *self);
 
 /* The caller is done with its part. True if it was the last participant and has to complete the command. */
 bool cld_pool_leave(struct cld_event *command);
