@@ -11,6 +11,7 @@
 #include "object/objects.h"
 #include "trace/command_record.h"
 #include "trace/event.h"
+#include "trace/names.h"
 
 /* Numbers of tracks, for cld_track: threads by their number of the system, queues in the order in which they
  * are first used, and for each its lanes. */
@@ -177,8 +178,10 @@ static const char *type_name(int32_t type) {
     return "command";
 }
 
-static const char *name_of(const struct open_command *command) {
-    return *command->name ? command->name : type_name(command->type);
+static uint64_t name_of(const struct open_command *command) {
+    const char *type = type_name(command->type);
+    return *command->name ? cld_name(CLD_EVENT_NAME, command->name, strlen(command->name))
+                          : cld_name_of_literal(CLD_EVENT_NAME, type, strlen(type));
 }
 
 static void know(struct cld_packets *packets, struct cld_ring *ring) {
@@ -233,8 +236,7 @@ static size_t put_argument(struct cld_track_event *event, char kind, const char 
 
 static void call(struct cld_packets *packets, uint64_t track, const struct cld_record *record) {
     const char *form = (const char *)(uintptr_t)record->body[0], *at = strchr(form, ' ');
-    char name[96];
-    snprintf(name, sizeof name, "%.*s", at ? (int)(at - form) : (int)strlen(form), form);
+    uint64_t name = cld_name_of_literal(CLD_EVENT_NAME, form, at ? (size_t)(at - form) : strlen(form));
     struct cld_track_event event = cld_track_event_begin(packets, record->time, track, CLD_SLICE_BEGIN, name);
     for (size_t word = 1; at && word < record->words - 2u;) {
         const char *start = at + 2;
@@ -250,7 +252,7 @@ static void call(struct cld_packets *packets, uint64_t track, const struct cld_r
 }
 
 static void call_returns(struct cld_packets *packets, uint64_t track, const struct cld_record *record) {
-    struct cld_track_event event = cld_track_event_begin(packets, record->time, track, CLD_SLICE_END, NULL);
+    struct cld_track_event event = cld_track_event_begin(packets, record->time, track, CLD_SLICE_END, 0);
     if (record->value) {
         const char *error = cld_error_name(record->value);
         cld_argument_text(&event, KEY("error"), error, strlen(error));
@@ -340,7 +342,7 @@ static void ended(struct cld_packets *packets, const struct cld_record *record) 
         begin_slice(packets, command, record->time);
     struct queue *queue = command->queue;
     struct cld_track_event event =
-        cld_track_event_begin(packets, record->time, lane_track(queue, command->lane), CLD_SLICE_END, NULL);
+        cld_track_event_begin(packets, record->time, lane_track(queue, command->lane), CLD_SLICE_END, 0);
     if (record->value < 0) {
         const char *error = cld_error_name(record->value);
         cld_argument_text(&event, KEY("error"), error, strlen(error));
@@ -362,15 +364,16 @@ static void ended(struct cld_packets *packets, const struct cld_record *record) 
 
 static void joined(struct cld_packets *packets, uint64_t track, const struct cld_record *record) {
     const struct open_command *command = find(record->body[0]);
-    struct cld_track_event event = cld_track_event_begin(packets, record->time, track, CLD_SLICE_BEGIN,
-                                                         command ? name_of(command) : "command");
+    struct cld_track_event event = cld_track_event_begin(
+        packets, record->time, track, CLD_SLICE_BEGIN,
+        command ? name_of(command) : cld_name_of_literal(CLD_EVENT_NAME, KEY("command")));
     if (command)
         cld_argument_number(&event, KEY("queue"), command->queue->number + 1);
     cld_track_event_end(&event);
 }
 
 static void left(struct cld_packets *packets, uint64_t track, const struct cld_record *record) {
-    struct cld_track_event event = cld_track_event_begin(packets, record->time, track, CLD_SLICE_END, NULL);
+    struct cld_track_event event = cld_track_event_begin(packets, record->time, track, CLD_SLICE_END, 0);
     cld_argument_number(&event, KEY("groups"), (int64_t)record->body[0]);
     cld_argument_number(&event, KEY("pieces"), (int64_t)record->body[1]);
     cld_argument_number(&event, KEY("stolen"), (int64_t)record->body[2]);

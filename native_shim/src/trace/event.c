@@ -43,14 +43,14 @@ static size_t begin_packet(struct cld_packets *packets, uint64_t time) {
 }
 
 struct cld_track_event cld_track_event_begin(struct cld_packets *packets, uint64_t time, uint64_t track,
-                                             enum cld_event_type type, const char *name) {
+                                             enum cld_event_type type, uint64_t name) {
     struct cld_track_event event = {.packets = packets};
     event.packet = begin_packet(packets, time);
     event.event = cld_packet_begin(packets, TRACK_EVENT);
     cld_packet_varint(packets, TYPE, type);
     cld_packet_varint(packets, TRACK, track);
     if (name)
-        cld_packet_varint(packets, NAME_NUMBER, cld_name(CLD_EVENT_NAME, name, strlen(name)));
+        cld_packet_varint(packets, NAME_NUMBER, name);
     return event;
 }
 
@@ -62,7 +62,7 @@ void cld_track_event_end(struct cld_track_event *event) {
 
 static size_t begin_argument(struct cld_track_event *event, const char *name, size_t size) {
     size_t place = cld_packet_begin(event->packets, ARGUMENT);
-    cld_packet_varint(event->packets, ARGUMENT_NAME, cld_name(CLD_ARGUMENT_NAME, name, size));
+    cld_packet_varint(event->packets, ARGUMENT_NAME, cld_name_of_literal(CLD_ARGUMENT_NAME, name, size));
     return place;
 }
 
@@ -90,7 +90,7 @@ void cld_flow(struct cld_packets *packets, uint64_t time, uint64_t track, char p
     size_t packet = begin_packet(packets, time);
     size_t event = cld_packet_begin(packets, TRACK_EVENT);
     cld_packet_varint(packets, TRACK, track);
-    cld_packet_varint(packets, NAME_NUMBER, cld_name(CLD_EVENT_NAME, name, strlen(name)));
+    cld_packet_varint(packets, NAME_NUMBER, cld_name_of_literal(CLD_EVENT_NAME, name, strlen(name)));
     size_t legacy = cld_packet_begin(packets, LEGACY_EVENT);
     cld_packet_varint(packets, PHASE, (uint64_t)phase);
     cld_packet_varint(packets, UNSCOPED_ID, id);
@@ -103,7 +103,7 @@ void cld_flow(struct cld_packets *packets, uint64_t time, uint64_t track, char p
 }
 
 void cld_counter(struct cld_packets *packets, uint64_t time, uint64_t track, double value) {
-    struct cld_track_event event = cld_track_event_begin(packets, time, track, CLD_COUNTER, NULL);
+    struct cld_track_event event = cld_track_event_begin(packets, time, track, CLD_COUNTER, 0);
     cld_packet_double(packets, DOUBLE_VALUE, value);
     cld_track_event_end(&event);
 }

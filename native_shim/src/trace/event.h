@@ -12,12 +12,13 @@ struct cld_track_event {
     size_t packet, event;
 };
 
-/* name: NULL for none. */
+/* name: its number, of CLD_EVENT_NAME (names.h), 0 for none. */
 struct cld_track_event cld_track_event_begin(struct cld_packets *packets, uint64_t time, uint64_t track,
-                                             enum cld_event_type type, const char *name);
+                                             enum cld_event_type type, uint64_t name);
 void cld_track_event_end(struct cld_track_event *event);
 
-/* Arguments: a number, one in hexadecimal (an address, bits), a text. size: of the name. */
+/* Arguments: a number, one in hexadecimal (an address, bits), a text. size: of the name, which stays where it
+ * is, as that of an arrow does. */
 void cld_argument_number(struct cld_track_event *event, const char *name, size_t size, int64_t value);
 void cld_argument_bits(struct cld_track_event *event, const char *name, size_t size, uint64_t value);
 void cld_argument_text(struct cld_track_event *event, const char *name, size_t size, const char *text,

@@ -17,6 +17,11 @@ struct name {
 static struct name *buckets[BUCKETS], *new_names;
 static uint64_t count;
 
+/* Of strings that stay where they are, by place, size and field. */
+static struct known {
+    uint64_t key, number;
+} known[1024];
+
 uint64_t cld_name(unsigned field, const char *text, size_t size) {
     uint64_t hash = field;
     for (size_t i = 0; i < size; i++)
@@ -32,6 +37,14 @@ uint64_t cld_name(unsigned field, const char *text, size_t size) {
     memcpy(name->text, text, size);
     *bucket = new_names = name;
     return name->number;
+}
+
+uint64_t cld_name_of_literal(unsigned field, const char *text, size_t size) {
+    uint64_t key = ((uintptr_t)text << 16 ^ size << 8 ^ field);
+    struct known *place = &known[(key * 0x9e3779b97f4a7c15u) >> 54];
+    if (place->key != key || !place->number)
+        *place = (struct known){key, cld_name(field, text, size)};
+    return place->number;
 }
 
 void cld_names_write(struct cld_packets *packets) {
@@ -55,6 +68,7 @@ void cld_names_clear(void) {
             buckets[i] = name->next;
             free(name);
         }
+    memset(known, 0, sizeof known);
     new_names = NULL;
     count = 0;
 }

@@ -6,7 +6,7 @@
 
 enum { VARINT = 0, FIXED64 = 1, LENGTH = 2 };
 
-static uint8_t *grow(struct cld_packets *packets, size_t size) {
+static inline uint8_t *grow(struct cld_packets *packets, size_t size) {
     if (packets->failed)
         return NULL;
     if (packets->capacity - packets->size < size) {
