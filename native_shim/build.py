@@ -53,6 +53,7 @@ FOLDERS = (
     "enqueue",
     "semaphore",
     "command_buffer",
+    "trace",
     "api",
     "icd",
 )

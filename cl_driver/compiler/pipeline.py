@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import math
 
+from .. import stages
 from ..builtins.library import library, library_for
 from ..codegen.kernel import emit as codegen
 from ..codegen.layout.arguments import LOCAL, BlockEntry
@@ -340,7 +341,8 @@ def prepare(il: bytes, context: Context) -> Prepared:
     """The part of a build that all kernels of a program share. il: of jit/bundle.py. Raises CompileError."""
     for number, (spirv, _) in enumerate(bundle.unpack(il)):
         context.dump(f"module{number}.spv", spirv)
-    return Prepared(context, il)
+    with stages.stage("read and link SPIR-V"):
+        return Prepared(context, il)
 
 
 def kernel(program: Prepared, name: str) -> tuple[KernelInfo, list[bytes]]:
@@ -453,7 +455,8 @@ def lower(
                 if options.remarks is not None:
                     options.remarks.choose("width", "it has images, whose formats are not known")
                 options = replace(options, width=1, linear_lanes=False, small_ids=True)
-            plan = passes.plan(program.module, point, options, functions, program.globals.offsets)
+            with stages.stage("passes", name):
+                plan = passes.plan(program.module, point, options, functions, program.globals.offsets)
             costs = PlanCosts(plan, program.context.target)
             if not (fixed or program.context.target.width) and prefers_one(costs):
                 options = replace(options, width=1, linear_lanes=False, small_ids=True)
@@ -479,7 +482,8 @@ def lower(
                 specialisable = plan.specialisable_args[:MOST_SPECIALISABLE]
             is_for_any_image = bool(lanes_of_formats and specialisable)
             is_whole = not (is_entry and is_for_any_image) or options.remarks is not None
-            code = codegen.emit(plan, how, library(), program.globals, vectors, is_whole)
+            with stages.stage("write LLVM IR", name):
+                code = codegen.emit(plan, how, library(), program.globals, vectors, is_whole)
             most = _CALLING_TEXT if plan.vector_functions else WIDE_TEXT
             if options.width > 1 and code.size > most and is_optional:
                 raise CodegenError(f"{code.size} bytes of LLVM IR")

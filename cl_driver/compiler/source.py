@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 
+from .. import stages
 from ..device.target import Target
 from ..frontend import clang, opencl_c
 from ..frontend import options as option_parser
@@ -73,17 +74,18 @@ def compile_source(
         fma=context.target.has_fma, half_fma=context.target.has_native_half
     )
     chosen = context.settings.get("CL_DRIVER_CLANG", "")
-    result = opencl_c.compile(
-        source,
-        context.options,
-        headers,
-        language,
-        context.folder,
-        chosen,
-        source_copy=context.source_copy,
-        is_whole=is_whole,
-        as_before=as_before,
-    )
+    with stages.stage("clang"):
+        result = opencl_c.compile(
+            source,
+            context.options,
+            headers,
+            language,
+            context.folder,
+            chosen,
+            source_copy=context.source_copy,
+            is_whole=is_whole,
+            as_before=as_before,
+        )
     context.dump("source.cl", source)
     if result.spirv is not None:
         context.dump("source.spv", result.spirv)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 from ctypes import POINTER, byref, c_char_p, c_int, c_size_t, c_uint, c_uint64, c_void_p
 
+from .. import stages
 from ..device.target import Target
 from .errors import NOT_VALID, CompileError
 from .printed_ir.change import changed
@@ -118,14 +119,16 @@ class Library:
             module = self._parse(text.encode(), context)
             self._llvm.LLVMSetTarget(module, target.triple.encode())
             self._llvm.LLVMSetModuleDataLayout(module, layout)
-            self._optimize(module, machine, passes)
+            with stages.stage("optimise", passes):
+                self._optimize(module, machine, passes)
             other = changed(text, lambda: self._print(module), target, passes) if level else None
             if other is not None:
                 self._llvm.LLVMDisposeModule(module)
                 module = c_void_p()
                 module = self._parse(other.encode(), context)
             self._llvm.LLVMSetTargetMachineAsmVerbosity(machine, form == "comments")
-            data = self._emit(module, machine, _OBJECT if form == "object" else _ASSEMBLY)
+            with stages.stage("generate code"):
+                data = self._emit(module, machine, _OBJECT if form == "object" else _ASSEMBLY)
             return data, self._print(module) if form == "comments" else ""
         finally:
             if module:

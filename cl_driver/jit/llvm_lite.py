@@ -14,6 +14,7 @@ except ModuleNotFoundError:
     site.main()
     import llvmlite.binding as llvm
 
+from .. import stages
 from ..device.target import Target
 from .errors import NOT_VALID, CompileError
 from .printed_ir.change import changed
@@ -54,12 +55,14 @@ class Lite:
         module = _parse(text)
         module.triple = target.triple
         module.data_layout = str(machine.target_data)
-        self.optimize(module, machine, passes)
+        with stages.stage("optimise", passes):
+            self.optimize(module, machine, passes)
         other = changed(text, lambda: str(module), target, passes) if level else None
         if other is not None:
             module = _parse(other)
         if form == "object":
-            return machine.emit_object(module), ""
+            with stages.stage("generate code"):
+                return machine.emit_object(module), ""
         machine.set_asm_verbosity(form == "comments")
         return machine.emit_assembly(module).encode(), str(module) if form == "comments" else ""
 

@@ -11,7 +11,7 @@ import os
 import time
 from _thread import _local
 
-from .. import settings, spawn, wire
+from .. import settings, spawn, stages, wire
 from ..device.target import Target, target_of
 from ..jit import bundle
 from ..jit.cache import digest
@@ -153,7 +153,13 @@ class Service:
         if self._inprocess:
             from . import jobs
 
-            return [jobs.run(*request) for request in requests]
+            try:
+                return [jobs.run(*request) for request in requests]
+            finally:
+                if stages.is_on:
+                    from ..trace import writer
+
+                    writer.add(os.getpid(), stages.take())
         return self._pool().run(requests, budget)
 
     def _processes_for(self, source: bytes) -> int:

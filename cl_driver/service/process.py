@@ -226,6 +226,11 @@ class Process:
         if answer[0] == protocol.SAID:
             _log_once(*answer[1:])
             return None
+        if answer[0] == protocol.TOOK:
+            from ..trace import writer
+
+            writer.add(self.pid, answer[1])
+            return None
         return answer
 
     def is_fit(self) -> bool:

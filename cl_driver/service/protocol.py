@@ -2,8 +2,9 @@
 
 uint64 length, then one wire value. The service sends [operation, CPU seconds or 0.0, arguments...]; the
 process answers with ["started"] when it has the whole request, and then ["ok", value, CPU seconds that it
-took] or ["failed", log]; before these with ["said", level, text] for each line of its log. One request at a
-time. After ["rest"], which has no answer, a process ends unless there is a request soon.
+took] or ["failed", log]; before these with ["said", level, text] for each line of its log, and, for a trace,
+with ["took", stages] (stages.py). One request at a time. After ["rest"], which has no answer, a process ends
+unless there is a request soon.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ _PID = Struct("<I")
 DESCRIPTOR = Struct("@i")
 MAX_FRAME = 1 << 32
 POLLRDHUP = 0x2000  # Linux; not in every select module
-STARTED, SAID, OK, FAILED = "started", "said", "ok", "failed"
+STARTED, SAID, TOOK, OK, FAILED = "started", "said", "took", "ok", "failed"
 REST = "rest"
 OF_SOURCES = ("build_source", "compile_source")  # operations that run clang
 

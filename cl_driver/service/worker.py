@@ -15,7 +15,7 @@ import time
 from _signal import SIGKILL  # type: ignore[import-not-found]  # signal makes enumerations of all of them
 from contextlib import suppress
 
-from .. import log
+from .. import log, stages
 from ..frontend import effort, resident
 from ..jit.errors import CompileError
 from . import jobs, protocol
@@ -89,6 +89,8 @@ class _Clock:
         self._has_ended.set()
         while _said:
             protocol.send(self._sock, [protocol.SAID, *_said.pop(0)])
+        if stages.is_on:
+            protocol.send(self._sock, [protocol.TOOK, stages.take()])
         protocol.send(self._sock, values)
 
 
@@ -100,9 +102,19 @@ def _cpu_time() -> float:
     return time.process_time() + effort.of_clangs()
 
 
+def _names(request: Request) -> str:
+    """The kernels that a request is about, for the trace."""
+    operation, *arguments = request
+    if operation == "kernels":
+        return ", ".join(arguments[2])
+    return str(arguments[2]) if operation == "kernel_variant" else ""
+
+
 def _answer(request: Request, clock: _Clock) -> list[Any]:
     try:
-        return [protocol.OK, jobs.run(*request), clock.used()]
+        with stages.stage(request[0], _names(request)):
+            value = jobs.run(*request)
+        return [protocol.OK, value, clock.used()]
     except CompileError as error:
         return [protocol.FAILED, str(error)]
     except Exception as error:

@@ -1,0 +1,1 @@
+"""Traces of programs: reading them, and the page that shows one."""
