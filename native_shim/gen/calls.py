@@ -77,6 +77,7 @@ def _function(prototype: Prototype) -> list[str]:
         lines.append(f"    code = {call};")
     else:
         lines.append(f"    {prototype.result} result = {call};")
+        lines.append("    call.result = (uintptr_t)result;")
     lines.append("    cld_call_end(&call, code);")
     if has_code:
         lines += ["    if (errcode_ret)", "        *errcode_ret = code;"]

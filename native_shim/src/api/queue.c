@@ -88,7 +88,7 @@ static cl_command_queue make_queue(struct cld_context *context, struct cld_devic
     cld_object_hold(device);
     queue->context = context;
     queue->device = device;
-    queue->properties = properties;
+    queue->properties = properties | (cld_observers[0] ? CLD_OBSERVED : 0);
     queue->size = size;
     follow_hints(queue, hints);
     pthread_mutex_init(&queue->lock, NULL);
@@ -236,6 +236,7 @@ CL_API_ENTRY cl_int CL_API_CALL clGetCommandQueueInfo(cl_command_queue handle,
     struct cld_queue *queue = cld_queue_check(handle);
     CLD_REQUIRE(queue, CL_INVALID_COMMAND_QUEUE, "not a command-queue");
     cl_uint count;
+    cl_command_queue_properties properties;
     const struct cld_queue *default_queue;
     const void *answer;
     size_t size;
@@ -254,8 +255,9 @@ CL_API_ENTRY cl_int CL_API_CALL clGetCommandQueueInfo(cl_command_queue handle,
         size = sizeof count;
         break;
     case CL_QUEUE_PROPERTIES:
-        answer = &queue->properties;
-        size = sizeof queue->properties;
+        properties = queue->properties & ~(cl_command_queue_properties)CLD_OBSERVED;
+        answer = &properties;
+        size = sizeof properties;
         break;
     case CL_QUEUE_PROPERTIES_ARRAY:
         answer = queue->property_list;

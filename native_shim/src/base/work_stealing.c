@@ -36,6 +36,12 @@ static uint64_t end_of(uint64_t quanta) {
     return quanta >> 32;
 }
 
+/* Where the range of a slot begins, of so many quanta; of the slot behind the last one, where all end. */
+static uint64_t begin_of(uint64_t count, unsigned slots, unsigned slot) {
+    uint64_t more = count % slots;
+    return count / slots * slot + (slot < more ? slot : more);
+}
+
 struct cld_work *cld_work_new(uint64_t first, uint64_t total, uint64_t grain, uint64_t usual, unsigned slots,
                               const uint16_t *nodes) {
     struct cld_work *share =
@@ -51,14 +57,11 @@ struct cld_work *cld_work_new(uint64_t first, uint64_t total, uint64_t grain, ui
     atomic_init(&share->stopped, false);
     atomic_init(&share->drained, false);
     uint64_t count = units / share->quantum + (units % share->quantum != 0);
-    uint64_t each = count / slots, more = count % slots, at = 0;
     for (unsigned i = 0; i < slots; i++) {
-        uint64_t end = at + each + (i < more);
-        atomic_init(&share->ranges[i].quanta, pack(at, end));
+        atomic_init(&share->ranges[i].quanta, pack(begin_of(count, slots, i), begin_of(count, slots, i + 1)));
         share->ranges[i].step = 1;
         share->ranges[i].taken = false;
         share->ranges[i].node = nodes ? nodes[i] : 0;
-        at = end;
     }
     return share;
 }
@@ -151,6 +154,13 @@ bool cld_work_take(struct cld_work *share, unsigned slot, uint64_t *first, uint6
     *last = (share->total - share->first) / share->quantum >= end ? share->first + end * share->quantum
                                                                   : share->total;
     return true;
+}
+
+bool cld_work_is_own(const struct cld_work *share, unsigned slot, uint64_t first) {
+    uint64_t units = share->total - share->first, at = (first - share->first) / share->quantum;
+    uint64_t count = units / share->quantum + (units % share->quantum != 0);
+    uint64_t begin = begin_of(count, share->slots, slot);
+    return at >= begin && at < begin_of(count, share->slots, slot + 1);
 }
 
 void cld_work_stop(struct cld_work *share) {

@@ -31,6 +31,9 @@ void cld_work_quit(struct cld_work *share, unsigned slot);
 /* A chunk [*first, *last) that nobody else gets; false if none is left for this thread. */
 bool cld_work_take(struct cld_work *share, unsigned slot, uint64_t *first, uint64_t *last);
 
+/* Whether a chunk that begins there was in the slot's own range from the start; if not, it was stolen. */
+bool cld_work_is_own(const struct cld_work *share, unsigned slot, uint64_t first);
+
 /* Nobody gets chunks any more. */
 void cld_work_stop(struct cld_work *share);
 

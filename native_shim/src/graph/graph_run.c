@@ -233,6 +233,8 @@ static cl_int execute(struct cld_event *node, struct cld_self *self) {
     const struct cld_operation *operation = node->operation;
     if (!operation) /* a barrier */
         return CL_SUCCESS;
+    if (cld_is_observed(node))
+        cld_command_note_start(node);
     if (operation->begin)
         operation->begin(node);
     cl_int error = CL_SUCCESS;
@@ -244,6 +246,8 @@ static cl_int execute(struct cld_event *node, struct cld_self *self) {
     }
     if (operation->leave)
         operation->leave(node, self);
+    if (cld_is_observed(node))
+        cld_command_note_end(node, error);
     rest(node, error);
     return error;
 }

@@ -9,15 +9,17 @@
 #include "base/settings.h"
 #include "icd/dispatch.h"
 #include "object/call.h"
+#include "object/observer.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
-static bool has_log;
+static bool keeps_calls;
 
-/* Calls cost nothing more where nobody asks why they fail. */
+/* Calls cost nothing more where nobody asks why they fail, and nobody observes them. Observers have been
+ * registered: their constructors come first. */
 __attribute__((constructor)) static void register_table(void) {
-    has_log = !cld_setting_is(CL_DRIVER_LOG_SETTING, "off");
-    for (unsigned i = 0; has_log && i < cld_dispatch_slots; i++)
+    keeps_calls = !cld_setting_is(CL_DRIVER_LOG_SETTING, "off") || cld_observers[0];
+    for (unsigned i = 0; keeps_calls && i < cld_dispatch_slots; i++)
         cld_dispatch[i] = cld_logged(cld_dispatch[i]);
     cld_object_set_dispatch(cld_dispatch);
 }
@@ -51,7 +53,7 @@ CL_API_ENTRY cl_int CL_API_CALL clGetPlatformIDs(cl_uint num_entries, cl_platfor
 
 static void *find(const char *name) {
     void *function = name ? cld_function(name) : NULL;
-    return has_log ? cld_logged(function) : function;
+    return keeps_calls ? cld_logged(function) : function;
 }
 
 EXPORT CL_API_ENTRY void *CL_API_CALL clGetExtensionFunctionAddress(const char *name) {

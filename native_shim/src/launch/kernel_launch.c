@@ -570,7 +570,7 @@ struct cld_event *cld_launch_block_new(struct cld_queue *queue, struct cld_kerne
         return NULL;
     begin(command, info);
     command->has_event = with_event;
-    command->profiled |= with_event; /* it may be asked for its times */
+    command->profiled |= with_event ? CLD_PROFILED : 0; /* it may be asked for its times */
     return command;
 }
 

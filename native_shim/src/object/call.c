@@ -8,6 +8,7 @@
 
 #include "base/error_names.h"
 #include "base/log.h"
+#include "object/observer.h"
 #include "object/semaphore_khr.h"
 
 static _Thread_local struct cld_call *current;
@@ -321,6 +322,7 @@ cl_int cld_lack(const char *function, cl_int code, const char *format, ...) {
 void cld_call_begin(struct cld_call *call, const char *form, const uintptr_t *values) {
     *call = (struct cld_call){.form = form, .values = values, .outer = current};
     current = call;
+    CLD_TELL(call_begins, call);
 }
 
 cl_int cld_call_end(struct cld_call *call, cl_int status) {
@@ -331,6 +333,7 @@ cl_int cld_call_end(struct cld_call *call, cl_int status) {
                    : status == CL_MEM_OBJECT_ALLOCATION_FAILURE ? "there is no memory for the object: size"
                    : status == CL_DEVICE_NOT_FOUND              ? "there is no such device: device_type"
                                                                 : "it failed");
+    CLD_TELL(call_ends, call, status);
     current = call->outer;
     return status;
 }

@@ -4,11 +4,13 @@
 
 #include "object/object.h"
 
-/* A call with its arguments. Only where there is a log (icd/dispatch.h): otherwise nobody makes one. */
+/* A call with its arguments. Only where there is a log, or an observer of calls (icd/dispatch.h): otherwise
+ * nobody makes one. */
 struct cld_call {
     const char
         *form; /* "clSetKernelArg hkernel uarg_index uarg_size parg_value", as gen/calls.py writes it */
     const uintptr_t *values;
+    uintptr_t result;       /* at its end, of a call that returns a handle or pointer */
     struct cld_call *outer; /* the one that called the host back */
     bool is_told;           /* the log has why it fails */
 };

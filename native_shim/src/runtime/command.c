@@ -43,7 +43,7 @@ struct cld_event *cld_command_new(struct cld_queue *queue, cl_command_type type,
     atomic_store_explicit(&command->error, 0, memory_order_relaxed);
     command->barrier = command->is_node = command->waits = false;
     command->enqueues = command->is_child = command->has_event = false;
-    command->profiled = queue->properties & CL_QUEUE_PROFILING_ENABLE;
+    command->profiled = (uint8_t)(queue->properties & (CLD_PROFILED | CLD_OBSERVED));
     command->timed = false;
     atomic_store_explicit(&command->dependents, NULL, memory_order_relaxed);
     atomic_store_explicit(&command->callbacks, NULL, memory_order_relaxed);
@@ -207,6 +207,14 @@ static __attribute__((noinline, cold)) void forget_user_events(cl_uint count, co
     }
 }
 
+static void note_queued(struct cld_event *command, uint32_t wait_count, struct cld_event *const *wait_list) {
+    command->times[CLD_TIME_QUEUED] = cld_now();
+    if (!cld_is_observed(command))
+        return;
+    command->times[CLD_TIME_SUBMIT] = command->times[CLD_TIME_START] = 0;
+    CLD_TELL(queued, command, wait_count, wait_list);
+}
+
 bool cld_command_link(struct cld_event *command, uint32_t wait_count, struct cld_event *const *wait_list) {
     struct cld_edge *edge = command->edges;
     if (wait_count > CLD_INLINE_EDGES && !(edge = command->more_edges = malloc(wait_count * sizeof *edge))) {
@@ -214,7 +222,7 @@ bool cld_command_link(struct cld_event *command, uint32_t wait_count, struct cld
         return false;
     }
     if (command->profiled)
-        command->times[CLD_TIME_QUEUED] = cld_now();
+        note_queued(command, wait_count, wait_list);
     cld_object_publish(command, CLD_EVENT);
     for (uint32_t i = 0; i < wait_count; i++)
         depend(command, wait_list[i], edge++, true);
@@ -232,7 +240,7 @@ cl_int cld_command_enqueue(struct cld_event *command, const struct cld_wait *wai
     if (wait->count)
         flush_others(queue, wait->count, wait->list);
     if (command->profiled)
-        command->times[CLD_TIME_QUEUED] = cld_now();
+        note_queued(command, wait->count, (struct cld_event *const *)wait->list);
     if (flags & CLD_BLOCKING)
         cld_object_hold(command);
     cld_object_publish(command, CLD_EVENT);
@@ -278,7 +286,7 @@ cl_int cld_command_enqueue(struct cld_event *command, const struct cld_wait *wai
 bool cld_immediate_begin(struct cld_queue *queue, cl_command_type type, const struct cld_wait *wait,
                          struct cld_event **command) {
     *command = NULL;
-    if (wait->recording)
+    if (wait->recording || queue->properties & CLD_OBSERVED) /* who observes is to see it */
         return false;
     for (cl_uint i = 0; i < wait->count; i++)
         if (cld_event_status((struct cld_event *)wait->list[i]) != CL_COMPLETE)
@@ -314,8 +322,11 @@ void cld_immediate_end(struct cld_queue *queue, struct cld_event *command, cl_ev
 }
 
 static void submit(struct cld_event *command, struct cld_ready *ready) {
-    if (command->profiled)
+    if (command->profiled) {
         command->times[CLD_TIME_SUBMIT] = cld_now();
+        if (cld_is_observed(command))
+            CLD_TELL(submitted, command);
+    }
     atomic_store(&command->status, CL_SUBMITTED);
     cld_event_fire(command);
     if (atomic_fetch_sub_explicit(&command->blockers, 1, memory_order_acq_rel) == 1)
@@ -368,8 +379,25 @@ void cld_event_forget_dependents(struct cld_event *event, int32_t status) {
     release_dependents(event, status, NULL);
 }
 
+void cld_command_note_start(struct cld_event *command) {
+    command->times[CLD_TIME_START] = cld_now();
+    if (cld_is_observed(command))
+        CLD_TELL(started, command);
+}
+
+static uint64_t *end_of(struct cld_event *event) {
+    return event->enqueues ? &event->node.complete_time : &event->times[CLD_TIME_END];
+}
+
+void cld_command_note_end(struct cld_event *command, int32_t status) {
+    *end_of(command) = cld_now();
+    CLD_TELL(ended, command, status);
+}
+
 static void complete(struct cld_event *event, int32_t status, struct cld_ready *ready) {
     struct cld_queue *queue = event->queue;
+    if (cld_is_observed(event))
+        cld_command_note_end(event, status);
     if (event->is_node) {
         event->node.whole->ended(event, status, ready);
         return;
@@ -381,7 +409,8 @@ static void complete(struct cld_event *event, int32_t status, struct cld_ready *
             cld_context_notify(queue->context, "a command of type %#x failed: %s", (unsigned)event->type,
                                cld_error_name(status));
         if (event->profiled) {
-            *(event->enqueues ? &event->node.complete_time : &event->times[CLD_TIME_END]) = cld_now();
+            if (!cld_is_observed(event))
+                *end_of(event) = cld_now();
             if (event->is_child)
                 cld_family_tell_times(event);
         }
@@ -549,8 +578,9 @@ void cld_command_participate(struct cld_event *command, struct cld_self *self, b
                              struct cld_ready *ready) {
     struct cld_work *share = command->share;
     unsigned slot = self->slot;
-    uint64_t first, last, units = 0, start = cld_now();
-    bool steps_aside = false;
+    uint64_t first, last, start = cld_now();
+    struct cld_part part = {0};
+    bool steps_aside = false, is_observed = cld_is_observed(command);
     self->executing++;
     while (cld_work_take(share, slot, &first, &last)) {
         cl_int error = command->operation->run(command, self, first, last);
@@ -562,14 +592,19 @@ void cld_command_participate(struct cld_event *command, struct cld_self *self, b
             cld_command_fail(command, error);
         if (atomic_load_explicit(&command->error, memory_order_relaxed))
             cld_work_stop(share);
-        units += last - first;
+        part.units += last - first;
+        part.chunks++;
+        if (__builtin_expect(is_observed, 0))
+            part.stolen += !cld_work_is_own(share, slot, first);
         if ((steps_aside = cld_pool_wants_back(command, self)))
             break;
     }
-    if (units && command->operation->learn)
-        command->operation->learn(command, elapsed_since(start), units);
+    if (part.units && command->operation->learn)
+        command->operation->learn(command, elapsed_since(start), part.units);
     self->executing--;
     leave(command, self);
+    if (is_observed)
+        CLD_TELL(left, command, self, &part);
     if (steps_aside ? cld_pool_step_aside(command, self) : cld_pool_leave(command)) {
         free(share);
         finish_execution(command, ready);
@@ -638,9 +673,11 @@ void cld_command_execute(struct cld_event *command, struct cld_self *self, struc
     }
     if (!command->is_node) {
         if (command->profiled)
-            command->times[CLD_TIME_START] = cld_now();
+            cld_command_note_start(command);
         atomic_store(&command->status, CL_RUNNING);
         cld_event_fire(command);
+    } else if (cld_is_observed(command)) {
+        cld_command_note_start(command);
     }
     if (!command->operation || !command->operation->run) {
         finish_execution(command, ready);
@@ -650,6 +687,8 @@ void cld_command_execute(struct cld_event *command, struct cld_self *self, struc
         command->operation->begin(command);
     if (command->operation->spread && command->operation->spread(command, self, ready))
         return;
+    if (cld_is_observed(command))
+        CLD_TELL(joined, command, self);
     uint64_t done = 0;
     bool sharable = command->total > 1 && cld_pool_threads(command->queue) > 1;
     bool is_long = command->estimate != CLD_TIME_UNKNOWN && command->estimate >= TINY_TIME;
@@ -661,5 +700,7 @@ void cld_command_execute(struct cld_event *command, struct cld_self *self, struc
     if (done < command->total)
         run_alone(command, self, done);
     leave(command, self);
+    if (cld_is_observed(command))
+        CLD_TELL(left, command, self, &(struct cld_part){.units = command->total, .chunks = 1});
     finish_execution(command, ready);
 }

@@ -13,6 +13,7 @@
 #include "abi/kernel_abi.h"
 #include "base/thread.h"
 #include "object/objects.h"
+#include "object/observer.h"
 
 struct cld_event_callback;
 struct cld_family; /* family.h */
@@ -95,6 +96,9 @@ enum cld_time {
     CLD_TIME_COUNT,
 };
 
+/* In cld_event.profiled; its neighbour is CLD_OBSERVED (object/observer.h). */
+enum { CLD_PROFILED = CL_QUEUE_PROFILING_ENABLE };
+
 enum { CLD_INLINE_EDGES = 3, CLD_INLINE_MEMS = 8, CLD_INLINE_ARGS = 256 };
 
 /* Threads have no copies, but tables of sums. */
@@ -126,9 +130,9 @@ struct cld_event {
     bool enqueues : 1;     /* it is a kernel that may enqueue others */
     bool is_child : 1;     /* it was enqueued by a kernel */
     bool has_event : 1;    /* of a child: somebody has its handle, or had */
-    bool profiled;
-    bool timed;                            /* the operation is to learn from it even if it is short */
-    _Atomic(struct cld_edge *) dependents; /* CLD_EDGES_CLOSED when complete */
+    uint8_t profiled;      /* CLD_PROFILED: the application may ask for times; CLD_OBSERVED */
+    bool timed;            /* the operation is to learn from it even if it is short */
+    _Atomic(struct cld_edge *) dependents;          /* CLD_EDGES_CLOSED when complete */
     _Atomic(struct cld_event_callback *) callbacks; /* written with cld_lock(event) held */
     union {
         struct cld_event *next;      /* in a queue's pending list, in a list of ready commands */
@@ -262,6 +266,11 @@ enum cld_enqueue_flags {
     CLD_AFTER_ALL = 2, /* waits for every command enqueued before (only of meaning out of order) */
 };
 
+/* Whether somebody is told of what becomes of the command. */
+static inline bool cld_is_observed(const struct cld_event *command) {
+    return __builtin_expect(command->profiled & CLD_OBSERVED, 0);
+}
+
 /* The one funnel. Takes the command over, also when it fails; wait->event gets the handle unless it is NULL,
  * also when a blocking command fails in execution. */
 cl_int cld_command_enqueue(struct cld_event *command, const struct cld_wait *wait, unsigned flags);
@@ -272,6 +281,10 @@ bool cld_command_link(struct cld_event *command, uint32_t wait_count, struct cld
 
 /* Submits such a command. Put into ready if it waits for nothing more. */
 void cld_command_submit(struct cld_event *command, struct cld_ready *ready);
+
+/* Its time, and that it starts; the same of its end, of one that is observed. */
+void cld_command_note_start(struct cld_event *command);
+void cld_command_note_end(struct cld_event *command, int32_t status);
 
 /* Frees a command that was never enqueued. */
 void cld_command_discard(struct cld_event *command);

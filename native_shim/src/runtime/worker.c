@@ -277,6 +277,8 @@ static void execute(struct cld_pool *pool, struct cld_event *command, bool joine
         atomic_fetch_add(&pool->held, 1);
         pass_on(pool);
     }
+    if (joined && cld_is_observed(command))
+        CLD_TELL(joined, command, self);
     if (joined)
         cld_command_participate(command, self, false, ready);
     else
