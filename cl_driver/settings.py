@@ -221,6 +221,14 @@ _ROWS = (
     ),
     Setting("CL_DRIVER_DUMP", "path", "", "A folder where builds leave the output of every stage."),
     Setting(
+        "CL_DRIVER_TRACE",
+        "path",
+        "",
+        "A file for a trace of all that the program does with OpenCL, by time, in Perfetto's format "
+        "(cl-driver trace makes a page of it). Processes that run at the same time write to it together; "
+        "%p in the name stands for the number of the process.",
+    ),
+    Setting(
         "CL_DRIVER_EXPLAIN",
         "path",
         "",

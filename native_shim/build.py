@@ -54,6 +54,7 @@ FOLDERS = (
     "profile",
     "semaphore",
     "command_buffer",
+    "trace",
     "api",
     "icd",
 )

@@ -1,6 +1,7 @@
-"""Runs a program on this driver, and no other: cl-driver run -- PROGRAM ARGUMENTS.
+"""Runs a program on this driver, and no other: cl-driver run [--trace FILE] -- PROGRAM ARGUMENTS.
 
-Nothing need be registered, and no variable set.
+Nothing need be registered, and no variable set. --trace FILE writes what the program does with OpenCL, by
+time: open FILE in ui.perfetto.dev, or make a page of it with cl-driver trace.
 """
 
 from __future__ import annotations
@@ -9,12 +10,26 @@ import argparse
 import os
 import sys
 from collections.abc import Mapping
+from typing import Any
 
 from .. import native
 
 
+def _path(text: str) -> str:
+    return os.path.abspath(text)
+
+
+# Options that are settings: the option, its setting, and what argparse is told of it (a flag sets the setting to
+# 1). Paths are made absolute, for the program may go elsewhere.
+_OPTIONS: tuple[tuple[str, str, dict[str, Any]], ...] = (
+    ("--trace", "CL_DRIVER_TRACE", {"metavar": "FILE", "type": _path, "help": "write a trace of it"}),
+)
+
+
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """The program."""
+    """Options, and the program."""
+    for option, setting, more in _OPTIONS:
+        parser.add_argument(option, dest=setting, **more)
     parser.add_argument(
         "program", nargs=argparse.REMAINDER, metavar="-- PROGRAM ...", help="with its arguments"
     )
@@ -28,6 +43,12 @@ def environment(base: Mapping[str, str]) -> dict[str, str]:
     return others | {"OCL_ICD_VENDORS": library, "OCL_ICD_FILENAMES": library}
 
 
+def _chosen(options: argparse.Namespace) -> dict[str, str]:
+    """The settings of the options that were given."""
+    values = {setting: getattr(options, setting, None) for _, setting, _ in _OPTIONS}
+    return {name: "1" if value is True else value for name, value in values.items() if value}
+
+
 def run(options: argparse.Namespace) -> int:
     """The subcommand: becomes the program. Exit status 127 if there is none, 126 if it cannot be run."""
     command = options.program[1:] if options.program[:1] == ["--"] else options.program
@@ -39,7 +60,7 @@ def run(options: argparse.Namespace) -> int:
         return 1
     sys.stdout.flush()
     try:
-        os.execvpe(command[0], command, environment(os.environ))
+        os.execvpe(command[0], command, environment(os.environ) | _chosen(options))
     except FileNotFoundError:
         print(f"cl-driver run: {command[0]}: there is no such program", file=sys.stderr)
         return 127

@@ -86,14 +86,23 @@ static cl_int run_copy(struct cld_event *command, struct cld_self *self, uint64_
     return CL_SUCCESS;
 }
 
-static const struct cld_operation copy_operation = {.run = run_copy};
+static uint64_t bytes_of(const struct cld_copy_region *region) {
+    return region->width * region->height * region->depth;
+}
+
+static uint64_t bytes_of_copy(const struct cld_event *command) {
+    return bytes_of(&command->copy);
+}
+
+static const struct cld_operation copy_operation = {.run = run_copy, .bytes = bytes_of_copy};
 
 static void end_variable_copy(struct cld_event *command, cl_int status) {
     (void)status;
     cld_executable_drop(command->executable);
 }
 
-static const struct cld_operation variable_copy_operation = {.run = run_copy, .end = end_variable_copy};
+static const struct cld_operation variable_copy_operation = {
+    .run = run_copy, .end = end_variable_copy, .bytes = bytes_of_copy};
 
 /* Pieces may be copied in any order only where source and destination have nothing in common. */
 static bool separate(const struct cld_copy_region *region) {
@@ -204,7 +213,11 @@ static cl_int run_fill(struct cld_event *command, struct cld_self *self, uint64_
     return CL_SUCCESS;
 }
 
-static const struct cld_operation fill_operation = {.run = run_fill};
+static uint64_t bytes_of_fill(const struct cld_event *command) {
+    return command->fill.size;
+}
+
+static const struct cld_operation fill_operation = {.run = run_fill, .bytes = bytes_of_fill};
 
 cl_int cld_enqueue_fill(struct cld_queue *queue, cl_command_type type, struct cld_mem *buffer,
                         uint8_t *destination, size_t size, const void *pattern, size_t pattern_size,
@@ -253,7 +266,11 @@ static cl_int run_fill_rows(struct cld_event *command, struct cld_self *self, ui
     return CL_SUCCESS;
 }
 
-static const struct cld_operation fill_rows_operation = {.run = run_fill_rows};
+static uint64_t bytes_of_fill_rows(const struct cld_event *command) {
+    return bytes_of(&command->fill_rows.to);
+}
+
+static const struct cld_operation fill_rows_operation = {.run = run_fill_rows, .bytes = bytes_of_fill_rows};
 
 cl_int cld_enqueue_fill_rows(struct cld_queue *queue, cl_command_type type, struct cld_mem *mem,
                              const struct cld_copy_region *region, const void *pattern, size_t pattern_size,

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
+#include "object/observer.h"
+
 enum {
     ALIGN = 128, /* of long16, CL_DEVICE_MEM_BASE_ADDR_ALIGN, and what kernels' vector code likes */
     PAGE = 4096,
@@ -112,11 +114,14 @@ void *cld_allocate(size_t size) {
     /* Where the system does not give them of itself: they are for programs that say so. */
     if (align == HUGE_PAGE)
         madvise(start, room & ~(size_t)(PAGE - 1), MADV_HUGEPAGE);
+    CLD_TELL(allocated, (int64_t)size);
     return (uint8_t *)start + shift;
 }
 
 void cld_allocate_free(void *storage, size_t size) {
     void *start = (void *)((uintptr_t)storage & ~(uintptr_t)(align_of(size) - 1));
+    if (storage)
+        CLD_TELL(allocated, -(int64_t)size);
     if (storage && is_kept(size))
         keep(start, class_of(size));
     else

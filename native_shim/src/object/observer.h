@@ -43,9 +43,8 @@ struct cld_observer {
     void (*call_begins)(const struct cld_call *call);
     void (*call_ends)(const struct cld_call *call, int32_t status);
 
-    /* Stages of a build, of a compiler process: names with their begin and end (cld_now), in the bytes that
-     * cl_driver/service writes. */
-    void (*built)(const void *stages, size_t size);
+    /* So many bytes of buffers, SVM and USM more, or fewer. */
+    void (*allocated)(int64_t bytes);
 };
 
 /* In cld_event.profiled and cld_queue.properties. */

@@ -73,6 +73,8 @@ struct cld_operation {
     /* Called once when nothing runs any more or anything ever will, before the status is set: drops what the
      * command holds. May be NULL. */
     void (*end)(struct cld_event *command, cl_int status);
+    /* How many bytes it copies or fills, for observers. May be NULL. */
+    uint64_t (*bytes)(const struct cld_event *command);
     /* Told how long some of the units took, now and then, to estimate the next such command. May be NULL. */
     void (*learn)(struct cld_event *command, uint64_t time, uint64_t units);
     /* What there is to find out about one thread or several (runtime/alone.h), or NULL. May be NULL. */

@@ -1,0 +1,25 @@
+/* What the records of commands and calls have in them. */
+#ifndef CLD_COMMAND_RECORD_H
+#define CLD_COMMAND_RECORD_H
+
+#include <stdint.h>
+
+/* CLD_RECORD_QUEUED begins so. After it: how many bytes the kernel's name has, the name, in whole words; how
+ * many commands it waits for, and the ids of these. */
+struct cld_command_record {
+    uint64_t id;
+    uint64_t queue; /* its address */
+    uint64_t properties;
+    uint32_t is_node, has_event;
+    uint64_t bytes;     /* that it copies or fills */
+    uint64_t mem_bytes; /* of the memory objects that it holds */
+    uint64_t dimensions;
+    uint64_t global_size[3], local_size[3];
+};
+
+/* CLD_RECORD_CALL: the form of the call (gen/calls.py), then each argument's value. What lies behind a
+ * pointer of these letters follows it, as a name does above. */
+#define CLD_POINTED "szldf"
+enum { CLD_MOST_TEXT = 120, CLD_MOST_PROPERTIES = 16 };
+
+#endif
