@@ -51,6 +51,7 @@ ORDER = (
     "frontend",
     "compiler",
     "explain",
+    "profile",
     "service",
     "api.generated",
     "door.answers",  # the form of what api answers

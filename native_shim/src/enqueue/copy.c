@@ -322,15 +322,3 @@ cl_int cld_enqueue_nothing(struct cld_queue *queue, cl_command_type type, struct
         }
     return cld_command_enqueue(command, wait, blocking ? CLD_BLOCKING : 0);
 }
-
-static uint64_t bytes_of(const struct cld_copy_region *region) {
-    return (uint64_t)region->width * region->height * region->depth;
-}
-
-uint64_t cld_bytes_moved(const struct cld_event *command, bool *is_copy) {
-    *is_copy = command->operation == &copy_operation || command->operation == &variable_copy_operation;
-    return *is_copy                                     ? bytes_of(&command->copy)
-           : command->operation == &fill_operation      ? command->fill.size
-           : command->operation == &fill_rows_operation ? bytes_of(&command->fill_rows.to)
-                                                        : 0;
-}

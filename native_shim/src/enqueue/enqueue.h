@@ -84,9 +84,6 @@ cl_int cld_enqueue_fill_rows(struct cld_queue *queue, cl_command_type type, stru
 cl_int cld_enqueue_nothing(struct cld_queue *queue, cl_command_type type, struct cld_mem *const *mems,
                            cl_uint mem_count, bool blocking, const struct cld_wait *wait);
 
-/* Bytes that a copy or fill writes, and whether it reads as many; 0 for other commands (copy.c). */
-uint64_t cld_bytes_moved(const struct cld_event *command, bool *is_copy);
-
 static inline struct cld_copy_region cld_linear(void *destination, const void *source, size_t size) {
     return (struct cld_copy_region){
         .destination = destination, .source = source, .width = size, .height = 1, .depth = 1};

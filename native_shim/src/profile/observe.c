@@ -8,7 +8,6 @@
 
 #include "base/settings.h"
 #include "base/thread.h"
-#include "enqueue/enqueue.h"
 #include "kernel/argument_specialisation.h"
 #include "kernel/kernel.h"
 #include "kernel/variant.h"
@@ -71,9 +70,18 @@ static unsigned code_of(const struct cld_event *command) {
            (key->values ? CLD_CODE_VALUE : 0u) | (key->shape == CLD_SHAPE_ITEMS ? CLD_CODE_BY_ITEM : 0u);
 }
 
+/* Bytes that a command copies or fills. */
+static uint64_t bytes_moved(const struct cld_event *command) {
+    return command->operation && command->operation->bytes ? command->operation->bytes(command) : 0;
+}
+
+static bool is_fill(const struct cld_event *command) {
+    return command->type == CL_COMMAND_FILL_BUFFER || command->type == CL_COMMAND_FILL_IMAGE ||
+           command->type == CL_COMMAND_SVM_MEMFILL || command->type == CL_COMMAND_MEMFILL_INTEL;
+}
+
 /* What stands for commands without a kernel; NULL: those that only wait. */
 static const char *name_of(const struct cld_event *command) {
-    bool is_copy;
     switch (command->type) {
     case CL_COMMAND_READ_BUFFER:
     case CL_COMMAND_READ_BUFFER_RECT:
@@ -115,9 +123,7 @@ static const char *name_of(const struct cld_event *command) {
     default:
         break;
     }
-    if (!cld_bytes_moved(command, &is_copy))
-        return NULL;
-    return is_copy ? "copy memory" : "fill memory";
+    return !bytes_moved(command) ? NULL : is_fill(command) ? "fill memory" : "copy memory";
 }
 
 static void raise_to(_Atomic uint64_t *most, uint64_t value) {
@@ -144,12 +150,11 @@ static void count_launch(struct cld_account *account, const struct cld_event *co
 }
 
 static void count_transfer(struct cld_account *account, const struct cld_event *command, uint64_t time) {
-    bool is_copy;
-    uint64_t bytes = cld_bytes_moved(command, &is_copy);
+    uint64_t bytes = bytes_moved(command);
     if (!bytes)
         return;
     cld_count(&account->written, bytes);
-    cld_count(&account->read, is_copy ? bytes : 0);
+    cld_count(&account->read, is_fill(command) ? 0 : bytes);
     count_spent(&account->with_bytes, time);
 }
 

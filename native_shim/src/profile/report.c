@@ -180,12 +180,10 @@ static void put_account_json(const struct whole *whole, const struct cld_account
     if (account->is_kernel)
         put_number("work_items", cld_counted(&account->items));
     if (cld_counted(&account->with_bytes.count)) {
-        if (account->is_kernel) {
-            put_number("bytes_read", cld_counted(&account->read));
-            put_number("bytes_written", cld_counted(&account->written));
-        } else {
+        if (!account->is_kernel)
             put_number("bytes", cld_counted(&account->written));
-        }
+        put_number("bytes_read", cld_counted(&account->read));
+        put_number("bytes_written", cld_counted(&account->written));
         put_number("bytes_known", cld_counted(&account->with_bytes.count));
         put_number("bytes_time_ns", cld_counted(&account->with_bytes.time));
     }

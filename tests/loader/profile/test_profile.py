@@ -70,6 +70,9 @@ def test_what_was_executed(profiled, runtime):
         "map": (1, None),
         "unmap": (1, None),
     }
+    traffic = {name: named(profile["transfers"], f"{name} buffer") for name in ("fill", "copy")}
+    assert (traffic["fill"]["bytes_read"], traffic["fill"]["bytes_written"]) == (0, ITEMS)
+    assert (traffic["copy"]["bytes_read"], traffic["copy"]["bytes_written"]) == (1200, 1200)
 
 
 def test_shares_and_times_add_up(profiled):
