@@ -236,6 +236,19 @@ _ROWS = (
         "were compiled, line by line (cl-driver explain). Builds take longer, and do not use the cache.",
     ),
     Setting(
+        "CL_DRIVER_PROFILE",
+        "path",
+        "",
+        "Where a profile of what the program does with OpenCL goes when it ends: - for a table on stderr, or "
+        "a file, as JSON (cl-driver profile makes a page of it). %p in its name stands for the process.",
+    ),
+    Setting(
+        "CL_DRIVER_PROFILE_HARDWARE",
+        "flag",
+        "0",
+        "Whether a profile counts cycles, instructions, and misses of caches and branches, too.",
+    ),
+    Setting(
         "CL_DRIVER_ICD2",
         "flag",
         "0",

@@ -51,6 +51,7 @@ FOLDERS = (
     "graph",
     "launch",
     "enqueue",
+    "profile",
     "semaphore",
     "command_buffer",
     "trace",

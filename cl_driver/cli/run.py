@@ -1,7 +1,8 @@
-"""Runs a program on this driver, and no other: cl-driver run [--trace FILE] -- PROGRAM ARGUMENTS.
+"""Runs a program on this driver, and no other: cl-driver run [OPTIONS] -- PROGRAM ARGUMENTS.
 
 Nothing need be registered, and no variable set. --trace FILE writes what the program does with OpenCL, by
-time: open FILE in ui.perfetto.dev, or make a page of it with cl-driver trace.
+time: open FILE in ui.perfetto.dev, or make a page of it with cl-driver trace. --profile prints what took its
+time when it ends; --profile FILE writes the same as JSON, for cl-driver profile.
 """
 
 from __future__ import annotations
@@ -20,10 +21,25 @@ def _path(text: str) -> str:
     return os.path.abspath(text)
 
 
+def _path_or_dash(text: str) -> str:
+    return text if text == "-" else _path(text)
+
+
 # Options that are settings: the option, its setting, and what argparse is told of it (a flag sets the setting
 # to 1). Paths are made absolute, for the program may go elsewhere.
 _OPTIONS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("--trace", "CL_DRIVER_TRACE", {"metavar": "FILE", "type": _path, "help": "write a trace of it"}),
+    (
+        "--profile",
+        "CL_DRIVER_PROFILE",
+        {
+            "metavar": "FILE",
+            "type": _path_or_dash,
+            "nargs": "?",
+            "const": "-",
+            "help": "print or write a profile",
+        },
+    ),
 )
 
 

@@ -52,6 +52,7 @@ ORDER = (
     "compiler",
     "explain",
     "trace",
+    "profile",
     "service",
     "api.generated",
     "door.answers",  # the form of what api answers

@@ -123,6 +123,9 @@ static inline bool cld_variant_is_there(const struct cld_variant *variant) {
 void cld_variant_ask(const struct cld_kernel *kernel, struct cld_kernel_info *info,
                      struct cld_variant *variant, bool now);
 
+/* ns that making them took, while launches waited for it and in the background. */
+extern _Atomic uint64_t cld_variants_waited, cld_variants_in_background;
+
 /* Code that a launch can do without: asked for once the kernel has run for a while, or `now`. It may not be
  * there yet. NULL: there is none, nor is it time to ask for it. */
 struct cld_variant *cld_variant_want(const struct cld_kernel *kernel, struct cld_kernel_info *info,

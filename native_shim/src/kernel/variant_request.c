@@ -163,7 +163,9 @@ static cl_int publish(const struct request *request, cl_int status, struct cld_v
     return status;
 }
 
-static cl_int make(const struct request *request) {
+_Atomic uint64_t cld_variants_waited, cld_variants_in_background;
+
+static cl_int make(const struct request *request, bool is_waited_for) {
     const struct cld_executable *executable = request->info->executable;
     struct cld_variant made = {0};
     struct cld_msg reply;
@@ -175,6 +177,7 @@ static cl_int make(const struct request *request) {
         status = CL_OUT_OF_RESOURCES;
     cld_msg_free(&reply);
     made.making_time = cld_now() - before;
+    atomic_fetch_add(is_waited_for ? &cld_variants_waited : &cld_variants_in_background, made.making_time);
     status = publish(request, status, &made);
     if (made.code)
         cld_code_unload(made.code);
@@ -201,7 +204,7 @@ static void drop_request(struct request *request) {
 static void *make_later(void *argument) {
     struct request *request = argument;
     wait_for_builds();
-    make(request);
+    make(request, false);
     drop_request(request);
     return NULL;
 }
@@ -233,7 +236,7 @@ void cld_variant_ask(const struct cld_kernel *kernel, struct cld_kernel_info *in
         return;
     struct request request = new_request(kernel, info, variant);
     if (now)
-        make(&request);
+        make(&request, true);
     else
         make_in_background(&request);
 }
@@ -262,7 +265,7 @@ cl_int cld_variant_need(const struct cld_kernel *kernel, struct cld_kernel_info 
         return CL_OUT_OF_HOST_MEMORY;
     if (!cld_variant_is_there(variant)) {
         struct request request = new_request(kernel, info, variant);
-        cl_int status = make(&request);
+        cl_int status = make(&request, true);
         if (status)
             return status == CL_OUT_OF_HOST_MEMORY ? status : CL_OUT_OF_RESOURCES;
     }

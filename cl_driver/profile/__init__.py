@@ -1,0 +1,1 @@
+"""Profiles of programs as pages for people. README.md has the parts."""

@@ -1,0 +1,1 @@
+"""Profiles: CL_DRIVER_PROFILE."""
