@@ -94,20 +94,22 @@ static __attribute__((noinline)) void found_race(struct cld_kcheck_thread *threa
     report_add(thread, &report);
 }
 
-/* A write of what is there already is no race with another write: nobody can tell. */
+/* A write of what is there already is no race with another write: nobody can tell. value: its bytes, or the
+ * address of more. */
 static bool changes_nothing(const struct cld_kcheck_site *site, const uint8_t *address, uint64_t value) {
-    return site->flags & CLD_CHECK_HAS_VALUE && site->size <= sizeof value &&
-           !memcmp(address, &value, site->size);
+    const void *stored = site->size <= sizeof value ? (const void *)&value : (const void *)(uintptr_t)value;
+    return site->flags & CLD_CHECK_HAS_VALUE && !memcmp(address, stored, site->size);
 }
 
 /* One cell: the word of this access, the cell's two words and sites. False: it is part of a race. */
 static inline bool cell(struct cld_kcheck_thread *thread, const struct cld_kcheck_site *site,
-                        const struct range *range, const uint8_t *address, uint64_t value, uint64_t now,
-                        _Atomic uint64_t *words, uint16_t *sites, bool reads, bool writes) {
+                        const struct range *range, const uint8_t *address, const uint8_t *start,
+                        uint64_t value, uint64_t now, _Atomic uint64_t *words, uint16_t *sites, bool reads,
+                        bool writes) {
     uint64_t write = atomic_load_explicit(&words[0], memory_order_relaxed);
     bool is_local = range->is_local;
     if (is_concurrent(thread, write, now, is_local) &&
-        !(writes && !reads && changes_nothing(site, address, value))) {
+        !(writes && !reads && changes_nothing(site, start, value))) {
         found_race(thread, site, range, address, write, sites[0], true);
         return false;
     }
@@ -163,8 +165,8 @@ static inline void note(struct cld_kcheck_thread *thread, const struct cld_kchec
         uint16_t *sites = &shadow->sites[2 * granule];
         _Atomic uint64_t *bytes = atomic_load_explicit(&shadow->byte_cells, memory_order_acquire);
         if (begin == 0 && stop == GRANULE) {
-            if (!cell(thread, site, range, first + at, value, now | CELL_IS_WHOLE, words, sites, reads,
-                      writes))
+            if (!cell(thread, site, range, first + at, address, value, now | CELL_IS_WHOLE, words, sites,
+                      reads, writes))
                 return;
             for (uint64_t k = 1; bytes && k < GRANULE; k++) {
                 uint64_t index = 2 * (granule * GRANULE + k);
@@ -196,10 +198,10 @@ static inline void note(struct cld_kcheck_thread *thread, const struct cld_kchec
                                is_write);
                     return;
                 }
-                bool is_fine =
-                    k ? cell(thread, site, range, first + granule * GRANULE + k, value, now, &bytes[index],
-                             &byte_sites[index], reads, writes)
-                      : cell(thread, site, range, first + at, value, now, words, sites, reads, writes);
+                bool is_fine = k ? cell(thread, site, range, first + granule * GRANULE + k, address, value,
+                                        now, &bytes[index], &byte_sites[index], reads, writes)
+                                 : cell(thread, site, range, first + at, address, value, now, words, sites,
+                                        reads, writes);
                 if (!is_fine)
                     return;
             }
@@ -317,9 +319,9 @@ uint8_t *cld_kcheck_outside(struct cld_kcheck_thread *thread, const struct cld_k
 }
 
 void cld_kcheck_unwritten(struct cld_kcheck_thread *thread, const struct cld_kcheck_site *site,
-                          int64_t offset) {
+                          int64_t offset, uint64_t size) {
     struct range range = {.start = thread->nowhere, .size = site->bytes, .is_known = true};
-    found(thread, UNWRITTEN, site, &range, thread->nowhere + offset, site->size);
+    found(thread, UNWRITTEN, site, &range, thread->nowhere + offset, size);
 }
 
 void cld_kcheck_fence(struct cld_kcheck_thread *thread, const struct cld_kcheck_site *site) {

@@ -58,7 +58,7 @@ uint8_t *cld_kcheck_range(struct cld_kcheck_thread *thread, uint8_t *address,
 uint8_t *cld_kcheck_outside(struct cld_kcheck_thread *thread, const struct cld_kcheck_site *site,
                             int64_t offset);
 void cld_kcheck_unwritten(struct cld_kcheck_thread *thread, const struct cld_kcheck_site *site,
-                          int64_t offset);
+                          int64_t offset, uint64_t size);
 void cld_kcheck_unknown(struct cld_kcheck_thread *thread, uint8_t *address);
 
 #endif

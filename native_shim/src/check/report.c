@@ -18,6 +18,17 @@ static bool is_same(const struct report *a, const struct report *b) {
     return a->finding == b->finding && ((a->site == b->site && a->other == b->other) || is_swapped);
 }
 
+/* Threads come in any order: what is told is of the first work-item. */
+static bool is_before(const struct place *a, const struct place *b) {
+    for (int i = 2; i >= 0; i--)
+        if (a->group[i] != b->group[i])
+            return a->group[i] < b->group[i];
+    for (int i = 2; i >= 0; i--)
+        if (a->local_id[i] != b->local_id[i])
+            return a->local_id[i] < b->local_id[i];
+    return false;
+}
+
 void report_add(struct cld_kcheck_thread *thread, const struct report *report) {
     struct cld_kcheck_launch *launch = thread->launch;
     pthread_mutex_lock(&launch->lock);
@@ -26,9 +37,12 @@ void report_add(struct cld_kcheck_thread *thread, const struct report *report) {
         i++;
     if (i == MOST_REPORTS)
         launch->lost++;
-    else if (i < launch->report_count)
-        launch->reports[i].count++;
-    else {
+    else if (i < launch->report_count) {
+        uint64_t count = launch->reports[i].count + 1;
+        if (report->finding != RACE && is_before(&report->place, &launch->reports[i].place))
+            launch->reports[i] = *report;
+        launch->reports[i].count = count;
+    } else {
         launch->reports[i] = *report;
         launch->reports[i].count = 1;
         launch->report_count++;
