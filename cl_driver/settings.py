@@ -234,7 +234,6 @@ _ROWS = (
         "Kernels are compiled with checks, and what they do wrong with memory is told on stderr or where the "
         "log goes: accesses out of bounds, of freed memory, of what nobody has written; races; barriers that "
         "not all work-items come to.",
-        in_key=True,
     ),
     Setting(
         "CL_DRIVER_ICD2",
