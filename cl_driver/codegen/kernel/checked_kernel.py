@@ -11,6 +11,7 @@ from ...spirv.enums import StorageClass
 from ...spirv.module import Argument, Instruction, Kind, Value
 from ..layout import abi, check_abi
 from ..llvm.emitter import FunctionEmitter, ModuleText
+from ..llvm.forms import SCALAR
 from ..llvm.registry import lowers
 from ..llvm.types import alignment_of, ir_type
 from .kernel_emitter import KernelEmitter
@@ -32,6 +33,8 @@ _DECLARATIONS = (
     "declare ptr @cld_kcheck_access(ptr, ptr, ptr, i64)",
     "declare ptr @cld_kcheck_outside(ptr, ptr, i64) cold",
     "declare void @cld_kcheck_unwritten(ptr, ptr, i64, i64) cold",
+    "declare void @cld_kcheck_index(ptr, ptr, i64) cold",
+    "declare void @cld_kcheck_copy(ptr, ptr, ptr, i64, i64, ptr)",
     "declare void @cld_kcheck_unknown(ptr, ptr)",
 )
 
@@ -213,6 +216,34 @@ def check_barrier(e: FunctionEmitter, i: Instruction) -> None:
     """A work-item has come to a barrier."""
     assert isinstance(e, CheckedKernelEmitter)
     e.emit_void(f"call void @cld_kcheck_barrier(ptr {e.checker()}, ptr {e.site(i.operands[0])})")
+
+
+@lowers(PassOp.CheckIndex)
+def check_index(e: FunctionEmitter, i: Instruction) -> None:
+    """An index is compared with the array's size, in line."""
+    assert isinstance(e, CheckedKernelEmitter)
+    index, site = i.operands
+    number = e.resized(SCALAR, e.operand(index), ir_type(index.type), "i64", signed=True)
+    outside, after = e.new_label("outside"), e.new_label("checked")
+    is_inside = e.emit(f"icmp ult i64 {number}, {site.bytes}")
+    e.emit_void(f"br i1 {is_inside}, label %{after}, label %{outside}")
+    e.begin_block(outside)
+    e.emit_void(f"call void @cld_kcheck_index(ptr {e.checker()}, ptr {e.site(site)}, i64 {number})")
+    e.emit_void(f"br label %{after}")
+    e.begin_block(after)
+
+
+@lowers(PassOp.CheckCopy)
+def check_copy(e: FunctionEmitter, i: Instruction) -> None:
+    """A work-item has come to a copy of the group. The two sites follow one another in the table."""
+    assert isinstance(e, CheckedKernelEmitter)
+    target, source, count, stride, writes, reads = i.operands
+    where = e.site(writes)
+    e.site(reads)
+    numbers = (e.to_width(e.typed(number), "i64") for number in (count, stride))
+    counted = ", ".join(f"i64 {number}" for number in numbers)
+    pointers = f"ptr {e.operand(target)}, ptr {e.operand(source)}"
+    e.emit_void(f"call void @cld_kcheck_copy(ptr {e.checker()}, {pointers}, {counted}, ptr {where})")
 
 
 @lowers(PassOp.CheckFence)

@@ -98,6 +98,10 @@ class _Instrumenter:
             self.atomic(i)
         elif op is Op.CopyMemory or op is Op.CopyMemorySized:
             self.copy(i)
+        elif op is Op.GroupAsyncCopy and _of_group(i):
+            self.group_copy(i)
+        elif op in ADDRESS:
+            self.indices(i)
         elif is_boundary(i) or op in GROUP_OPERATIONS:
             if op not in GROUP_OPERATIONS or _of_group(i):
                 bits = _integer(i.operands[2]) if op is Op.ControlBarrier else 0
@@ -183,6 +187,34 @@ class _Instrumenter:
             site.bytes = size_of(root.type.element)
         return True
 
+    def group_copy(self, i: Instruction) -> None:
+        """A copy that all work-items of the group make together."""
+        target, source, count, stride = i.operands[1:5]
+        size = size_of(target.type.element)
+        sites = []
+        for kind, pointer in ((STORE, target), (LOAD, source)):
+            sites.append(Site(kind, i.line, size, size))
+            self.find_root(pointer, sites[-1])
+        self.add(i, PassOp.CheckCopy, [target, source, count, stride, *sites], False)
+
+    def indices(self, i: Instruction) -> None:
+        """Of arrays in structures: a whole variable's bounds say nothing of these."""
+        base, *indices = i.operands
+        if base.type.element is None or not isinstance(base, Instruction):
+            return
+        type_, is_inside = base.type.element, _is_in_structure(base)
+        if i.op in (Op.PtrAccessChain, Op.InBoundsPtrAccessChain):
+            indices = indices[1:]
+        for index in indices:
+            if type_.kind is Kind.STRUCT:
+                is_inside, type_ = True, type_.members[int_value(index)]
+                continue
+            if type_.kind is Kind.ARRAY and is_inside and type_.count > 1:
+                if not is_constant_int(index) or int_value(index) >= type_.count:
+                    site = Site(LOAD, i.line, bytes=type_.count)
+                    self.add(i, PassOp.CheckIndex, [index, site], False)
+            type_ = type_.element
+
     def atomic(self, i: Instruction) -> None:
         pointer = i.operands[0]
         type_ = i.type if i.type is not None and i.type.kind is not Kind.VOID else None
@@ -196,8 +228,9 @@ class _Instrumenter:
         bits = _integer(i.operands[2])
         site.acquires = bool(bits & _ACQUIRE) and i.op is not Op.AtomicStore
         site.releases = bool(bits & _RELEASE) and i.op is not Op.AtomicLoad
+        exchanges = i.op in (Op.AtomicCompareExchange, Op.AtomicCompareExchangeWeak)
         if pointer.type.kind is Kind.POINTER:
-            self.access(i, 0, site)
+            self.access(i, 0, site, i.operands[5] if exchanges else None)
 
     def copy(self, i: Instruction) -> None:
         """Both sides, of a number of bytes that is known."""
@@ -221,6 +254,21 @@ def _ordering(site: Site, bits: int) -> Site:
 def _of_group(i: Instruction) -> bool:
     """Whether an operation is one of the work-group: its scope is the first operand."""
     return is_constant_int(i.operands[0]) and int_value(i.operands[0]) == 2
+
+
+def _is_in_structure(pointer: Value) -> bool:
+    """Whether an address is that of a structure's member, or of a part of one."""
+    while isinstance(pointer, Instruction) and pointer.op in ADDRESS:
+        base, *indices = pointer.operands
+        type_ = base.type.element
+        if pointer.op in (Op.PtrAccessChain, Op.InBoundsPtrAccessChain):
+            indices = indices[1:]
+        for _ in indices:
+            if type_.kind is Kind.STRUCT:
+                return True
+            type_ = type_.element
+        pointer = base
+    return False
 
 
 def _has_bytes(type_: Type) -> bool:

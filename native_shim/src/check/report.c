@@ -172,11 +172,21 @@ static void print(const struct cld_kcheck_launch *launch, const struct report *r
         put(&text, "%s of %" PRIu64 " bytes at an address that is no multiple of %u\n", verb(site),
             report->bytes, site->alignment);
         break;
+    case NO_ACCESS:
+        put(&text, "%s of %" PRIu64 " bytes of a buffer that is %s-only\n", verb(site), report->bytes,
+            site->kind == CLD_CHECK_LOAD ? "write" : "read");
+        break;
+    case INDEX:
+        put(&text, "index %" PRId64 " out of bounds of an array of %zu\n", report->offset, report->size);
+        break;
     case RACE:
         put(&text, "data race: %s of %" PRIu64 " bytes\n", verb(site), report->bytes);
         break;
     default:
-        put(&text, "barrier that not all work-items of the group come to\n");
+        if (site->kind != CLD_CHECK_BARRIER)
+            put(&text, "copy of a group that not all work-items come to, or not all alike\n");
+        else
+            put(&text, "barrier that not all work-items of the group come to\n");
     }
     put_site(&text, launch->sites, site);
     put(&text, "  by ");
@@ -191,7 +201,7 @@ static void print(const struct cld_kcheck_launch *launch, const struct report *r
     } else if (report->finding == DIVERGENCE && report->other) {
         put(&text, "  others of the group have come to another barrier\n");
         put_site(&text, launch->sites, report->other);
-    } else if (report->finding == DIVERGENCE) {
+    } else if (report->finding == DIVERGENCE && report->missing) {
         put(&text, "  %" PRIu64 " work-items of the group have returned, or go another way\n",
             report->missing);
     }
