@@ -98,4 +98,4 @@ class Entries:
 
     def source_copy(self, source: bytes, options: str) -> str:
         """Where a debugger finds the source of a program built with -g; "" without."""
-        return self.cache.keep_source(source) if "-g" in options.split() else ""
+        return self.cache.keep_source(source) if self._target.checks or "-g" in options.split() else ""

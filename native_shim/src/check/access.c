@@ -1,0 +1,430 @@
+/* What kernels call before they access memory. */
+#include <string.h>
+
+#include "check/shadow.h"
+
+static __attribute__((noinline)) void found(struct cld_kcheck_thread *thread, enum finding finding,
+                                            const struct cld_kcheck_site *site, const struct range *range,
+                                            const uint8_t *address, uint64_t bytes) {
+    struct report report = {.finding = finding,
+                            .site = site,
+                            .place = place_of(thread->launch, thread->group_index, thread->item),
+                            .bytes = bytes};
+    if (range && range->start) {
+        report.has_object = true;
+        report.offset = address - range->start;
+        report.size = range->size;
+        report.is_local = range->is_local;
+        report.made_by = range->block ? range->block->made_by : NULL;
+        report.number = range->block ? range->block->number : 0;
+    }
+    report_add(thread, &report);
+}
+
+/* What the address of an access that comes from anywhere may point into. */
+static struct range range_of(struct cld_kcheck_thread *thread, const uint8_t *address,
+                             const struct cld_kcheck_site *site) {
+    if (address >= thread->local.start && address < thread->local.start + thread->local.size)
+        return (struct range){.start = thread->local.start,
+                              .size = thread->local.size,
+                              .shadow = &thread->local,
+                              .is_local = true,
+                              .is_known = true};
+    struct block *block = thread->recent;
+    if (!block || address < block->shadow.start || address >= block->shadow.start + block->shadow.size ||
+        block->is_freed) {
+        block_drop(block);
+        block = thread->recent = block_find(address);
+    }
+    if (!block || (site->flags & CLD_CHECK_SPACE) == CLD_CHECK_LOCAL)
+        return (struct range){.is_known = false};
+    return (struct range){.start = block->shadow.start,
+                          .size = block->shadow.size,
+                          .shadow = &block->shadow,
+                          .block = block,
+                          .is_known = true};
+}
+
+static bool is_ordered_by_atomics(const struct cld_kcheck_thread *thread, uint64_t before,
+                                  bool is_same_group) {
+    const struct cld_kcheck_launch *launch = thread->launch;
+    if (is_same_group)
+        return thread->released_here && thread->acquired_item == thread->item + 1;
+    if (!launch->released || !thread->acquired)
+        return false;
+    uint64_t group = (before & CELL_ITEM) >> CELL_ITEM_AT >> launch->local_bits;
+    uint32_t since = atomic_load_explicit(&launch->released[group % RELEASED], memory_order_relaxed);
+    return since && since <= thread->acquired;
+}
+
+static inline uint64_t group_bits(const struct cld_kcheck_thread *thread) {
+    return CELL_ITEM & ~(((UINT64_C(1) << thread->launch->local_bits) - 1) << CELL_ITEM_AT);
+}
+
+/* Whether what a cell says is not ordered with an access of this work-item to the same bytes. */
+static inline bool is_concurrent(const struct cld_kcheck_thread *thread, uint64_t before, uint64_t now,
+                                 bool is_local) {
+    uint64_t difference = before ^ now;
+    if (difference & CELL_TAG)
+        return false;
+    bool is_other_group = difference & group_bits(thread), are_atomics = before & now & CELL_IS_ATOMIC;
+    if (is_local && is_other_group)
+        return false;
+    if (before & CELL_MANY_GROUPS || is_other_group)
+        return !(are_atomics && !(before & CELL_PLAIN_BEFORE)) &&
+               !is_ordered_by_atomics(thread, before, false);
+    if (are_atomics || difference & CELL_EPOCH || (!(difference & CELL_ITEM) && !(before & CELL_MANY_ITEMS)))
+        return false;
+    return !is_ordered_by_atomics(thread, before, true);
+}
+
+/* What a cell is to say after reads, or atomics, none of which need be the only ones. */
+static inline uint64_t merged(const struct cld_kcheck_thread *thread, uint64_t before, uint64_t now,
+                              bool is_local) {
+    uint64_t difference = before ^ now;
+    if (difference & CELL_TAG)
+        return now;
+    bool was_plain = !(before & CELL_IS_ATOMIC);
+    if (difference & group_bits(thread)) {
+        if (is_local)
+            return now;
+        now |= CELL_MANY_GROUPS;
+        return was_plain ? now & ~CELL_IS_ATOMIC : now | (before & CELL_PLAIN_BEFORE);
+    }
+    now |= before & CELL_MANY_GROUPS;
+    if (was_plain || before & CELL_PLAIN_BEFORE)
+        now |= CELL_PLAIN_BEFORE;
+    if (difference & CELL_EPOCH)
+        return now;
+    if (difference & CELL_ITEM || before & CELL_MANY_ITEMS)
+        now |= CELL_MANY_ITEMS;
+    return was_plain ? now & ~CELL_IS_ATOMIC : now;
+}
+
+static __attribute__((noinline)) void found_race(struct cld_kcheck_thread *thread,
+                                                 const struct cld_kcheck_site *site,
+                                                 const struct range *range, const uint8_t *address,
+                                                 uint64_t before, uint16_t where, bool is_write_before) {
+    const struct cld_kcheck_launch *launch = thread->launch;
+    uint64_t item = (before & CELL_ITEM) >> CELL_ITEM_AT, mask = (UINT64_C(1) << launch->local_bits) - 1;
+    struct report report = {
+        .finding = RACE,
+        .site = site,
+        .other = where < thread->sites->count ? &thread->sites->sites[where] : NULL,
+        .place = place_of(launch, thread->group_index, thread->item),
+        .other_place = place_of(launch, item >> launch->local_bits, item & mask),
+        .has_object = true,
+        .offset = address - range->start,
+        .size = range->size,
+        .is_local = range->is_local,
+        .made_by = range->block ? range->block->made_by : NULL,
+        .number = range->block ? range->block->number : 0,
+        .is_write_before = is_write_before,
+        .bytes = site->size,
+    };
+    report_add(thread, &report);
+}
+
+/* A write of what is there already is no race with another write: nobody can tell. value: its bytes, or the
+ * address of more. */
+static bool changes_nothing(const struct cld_kcheck_site *site, const uint8_t *address, uint64_t value) {
+    const void *stored = site->size <= sizeof value ? (const void *)&value : (const void *)(uintptr_t)value;
+    return site->flags & CLD_CHECK_HAS_VALUE && !memcmp(address, stored, site->size);
+}
+
+/* One cell: the word of this access, the cell's two words and sites. False: it is part of a race. */
+static inline bool cell(struct cld_kcheck_thread *thread, const struct cld_kcheck_site *site,
+                        const struct range *range, const uint8_t *address, const uint8_t *start,
+                        uint64_t value, uint64_t now, _Atomic uint64_t *words, uint16_t *sites, bool reads,
+                        bool writes) {
+    uint64_t write = atomic_load_explicit(&words[0], memory_order_relaxed);
+    bool is_local = range->is_local, is_atomic = now & CELL_IS_ATOMIC;
+    if (is_concurrent(thread, write, now, is_local) &&
+        !(writes && !reads && changes_nothing(site, start, value))) {
+        found_race(thread, site, range, address, write, sites[0], true);
+        return false;
+    }
+    uint64_t read = atomic_load_explicit(&words[1], memory_order_relaxed);
+    if (writes) {
+        /* Who has read and written, in vain as it turned out, is told of as a writer. */
+        if (read != write && is_concurrent(thread, read, now, is_local)) {
+            found_race(thread, site, range, address, read, sites[1], false);
+            return false;
+        }
+        atomic_store_explicit(&words[0], is_atomic ? merged(thread, write, now, is_local) : now,
+                              memory_order_relaxed);
+        sites[0] = (uint16_t)site->index;
+    }
+    /* Of readers of many groups no more need be known. */
+    bool is_known =
+        !((read ^ now) & CELL_TAG) && read & CELL_MANY_GROUPS && (is_atomic || !(read & CELL_IS_ATOMIC));
+    if (!reads || read == now || is_known)
+        return true;
+    uint64_t next = merged(thread, read, now, is_local);
+    if (read != next) {
+        atomic_store_explicit(&words[1], next, memory_order_relaxed);
+        sites[1] = (uint16_t)site->index;
+    }
+    return true;
+}
+
+/* Notes an access to bytes that are there. */
+static inline void note(struct cld_kcheck_thread *thread, const struct cld_kcheck_site *site,
+                        const struct range *range, uint8_t *address, uint64_t size, uint64_t value) {
+    struct shadow *shadow = range->shadow;
+    bool is_atomic = site->kind == CLD_CHECK_ATOMIC;
+    bool reads = site->kind != CLD_CHECK_STORE, writes = site->kind != CLD_CHECK_LOAD;
+    if (is_atomic && site->flags & CLD_CHECK_HAS_VALUE) /* compare and exchange, which may not */
+        writes = changes_nothing(site, address, value);
+    uint64_t now = thread->base[range->is_local] | thread->item << CELL_ITEM_AT | is_atomic;
+    uint64_t at = (uint64_t)(address - shadow->start) + ((uintptr_t)shadow->start & (GRANULE - 1));
+    uint64_t end = at + size;
+    uint8_t *first = shadow->start - ((uintptr_t)shadow->start & (GRANULE - 1));
+    while (at < end) {
+        uint64_t granule = at / GRANULE, begin = at % GRANULE;
+        uint64_t stop = end - granule * GRANULE < GRANULE ? end - granule * GRANULE : GRANULE;
+        _Atomic uint64_t *words = &shadow->cells[2 * granule];
+        uint16_t *sites = &shadow->sites[2 * granule];
+        _Atomic uint64_t *bytes = atomic_load_explicit(&shadow->byte_cells, memory_order_acquire);
+        if (begin == 0 && stop == GRANULE) {
+            if (!cell(thread, site, range, first + at, address, value, now | CELL_IS_WHOLE, words, sites,
+                      reads, writes))
+                return;
+            for (uint64_t k = 1; bytes && k < GRANULE; k++) {
+                uint64_t index = 2 * (granule * GRANULE + k);
+                uint64_t write = atomic_load_explicit(&bytes[index], memory_order_relaxed);
+                uint64_t read = atomic_load_explicit(&bytes[index + 1], memory_order_relaxed);
+                bool is_write = is_concurrent(thread, write, now, range->is_local);
+                if (is_write || (writes && is_concurrent(thread, read, now, range->is_local))) {
+                    uint16_t where = atomic_load(&shadow->byte_sites)[index + !is_write];
+                    found_race(thread, site, range, first + at + k, is_write ? write : read, where, is_write);
+                    return;
+                }
+            }
+        } else {
+            if (!bytes) {
+                if (!shadow_make_bytes(shadow))
+                    return;
+                bytes = atomic_load_explicit(&shadow->byte_cells, memory_order_acquire);
+            }
+            uint16_t *byte_sites = atomic_load(&shadow->byte_sites);
+            for (uint64_t k = begin; k < stop; k++) {
+                uint64_t index = 2 * (granule * GRANULE + k);
+                uint64_t write = atomic_load_explicit(&words[0], memory_order_relaxed);
+                uint64_t read = atomic_load_explicit(&words[1], memory_order_relaxed);
+                bool is_write =
+                    k && write & CELL_IS_WHOLE && is_concurrent(thread, write, now, range->is_local);
+                if (is_write || (k && writes && read & CELL_IS_WHOLE &&
+                                 is_concurrent(thread, read, now, range->is_local))) {
+                    found_race(thread, site, range, first + at, is_write ? write : read, sites[!is_write],
+                               is_write);
+                    return;
+                }
+                bool is_fine = k ? cell(thread, site, range, first + granule * GRANULE + k, address, value,
+                                        now, &bytes[index], &byte_sites[index], reads, writes)
+                                 : cell(thread, site, range, first + at, address, value, now, words, sites,
+                                        reads, writes);
+                if (!is_fine)
+                    return;
+            }
+        }
+        at = (granule + 1) * GRANULE;
+    }
+}
+
+static inline bool is_unwritten(const uint8_t *written, uint64_t size) {
+    if (size == 4) {
+        uint32_t word;
+        memcpy(&word, written, sizeof word);
+        return word != 0x01010101;
+    }
+    return memchr(written, 0, size) != NULL;
+}
+
+static __attribute__((noinline)) uint8_t *outside(struct cld_kcheck_thread *thread,
+                                                  const struct cld_kcheck_site *site,
+                                                  const struct range *range, const uint8_t *address,
+                                                  uint64_t size) {
+    bool is_null = (uintptr_t)address < CLD_CHECK_GAP && !range->start;
+    bool is_freed = range->block && range->block->is_freed && address >= range->start &&
+                    address < range->start + range->size;
+    found(thread,
+          is_null    ? NULL_POINTER
+          : is_freed ? USE_AFTER_FREE
+                     : OUT_OF_BOUNDS,
+          site, range, address, size);
+    memset(thread->nowhere, 0, size <= CLD_CHECK_GAP ? size : CLD_CHECK_GAP);
+    return thread->nowhere;
+}
+
+static inline uint8_t *check(struct cld_kcheck_thread *thread, uint8_t *address,
+                             const struct cld_kcheck_site *site, uint64_t size, uint64_t value) {
+    struct range other;
+    const struct range *range = &other;
+    if (site->flags & CLD_CHECK_OF_ARGUMENT) {
+        range = &thread->ranges[site->argument];
+    } else if (site->flags & CLD_CHECK_OF_VARIABLE) {
+        bool is_local = (site->flags & CLD_CHECK_SPACE) == CLD_CHECK_LOCAL;
+        other = (struct range){.start = (is_local ? thread->local.start : thread->globals) + site->offset,
+                               .size = site->bytes,
+                               .shadow = is_local ? &thread->local : NULL,
+                               .is_local = is_local,
+                               .is_known = true};
+    } else {
+        other = range_of(thread, address, site);
+    }
+    uint64_t offset = (uint64_t)(address - range->start);
+    if (__builtin_expect(offset >= range->size || size > range->size - offset ||
+                             (range->block && range->block->is_freed),
+                         0)) {
+        bool is_null = (uintptr_t)address < CLD_CHECK_GAP;
+        return range->is_known || is_null ? outside(thread, site, range, address, size) : address;
+    }
+    if (__builtin_expect(range->no_reads && site->kind != CLD_CHECK_STORE, 0))
+        found(thread, NO_ACCESS, site, range, address, size);
+    if (__builtin_expect(range->no_writes && site->kind != CLD_CHECK_LOAD, 0)) {
+        found(thread, NO_ACCESS, site, range, address, size);
+        return thread->nowhere;
+    }
+    if (__builtin_expect(((uintptr_t)address & (site->alignment - 1u)) != 0, 0))
+        found(thread, MISALIGNED, site, range, address, size);
+    struct shadow *shadow = range->shadow;
+    if (!shadow)
+        return address;
+    if (shadow->written) {
+        uint8_t *written = shadow->written + (address - shadow->start);
+        if (site->kind != CLD_CHECK_STORE && !(site->flags & CLD_CHECK_ANY_CONTENT) &&
+            __builtin_expect(is_unwritten(written, size), 0)) {
+            found(thread, UNWRITTEN, site, range, address, size);
+            memset(written, 1, size); /* once is enough */
+        }
+        if (site->kind != CLD_CHECK_LOAD)
+            memset(written, 1, size);
+    }
+    if (shadow->cells)
+        note(thread, site, range, address, size, value);
+    return address;
+}
+
+/* Atomics that order other accesses. */
+static __attribute__((noinline)) void order(struct cld_kcheck_thread *thread, uint64_t flags) {
+    struct cld_kcheck_launch *launch = thread->launch;
+    if (flags & CLD_CHECK_RELEASE) {
+        uint32_t now = atomic_fetch_add(&launch->clock, 1) + 1, never = 0;
+        thread->released_here++;
+        if (launch->released)
+            atomic_compare_exchange_strong(&launch->released[thread->group_index % RELEASED], &never, now);
+    }
+    if (flags & CLD_CHECK_ACQUIRE) {
+        thread->acquired = atomic_load(&launch->clock);
+        thread->acquired_item = thread->item + 1;
+    }
+}
+
+uint8_t *cld_kcheck_access(struct cld_kcheck_thread *thread, uint8_t *address,
+                           const struct cld_kcheck_site *site, uint64_t value) {
+    uint8_t *allowed = check(thread, address, site, site->size, value);
+    if (site->kind == CLD_CHECK_ATOMIC) {
+        uint64_t flags = site->flags;
+        if (thread->has_fenced && thread->fenced_item == thread->item)
+            flags |= CLD_CHECK_RELEASE;
+        order(thread, flags);
+    }
+    return allowed;
+}
+
+uint8_t *cld_kcheck_range(struct cld_kcheck_thread *thread, uint8_t *address,
+                          const struct cld_kcheck_site *site, uint64_t size) {
+    return size ? check(thread, address, site, size, 0) : address;
+}
+
+uint8_t *cld_kcheck_outside(struct cld_kcheck_thread *thread, const struct cld_kcheck_site *site,
+                            int64_t offset) {
+    struct range range = {.start = thread->nowhere, .size = site->bytes, .is_known = true};
+    found(thread, OUT_OF_BOUNDS, site, &range, thread->nowhere + offset, site->size);
+    memset(thread->nowhere, 0, site->size <= CLD_CHECK_GAP ? site->size : CLD_CHECK_GAP);
+    return thread->nowhere;
+}
+
+void cld_kcheck_unwritten(struct cld_kcheck_thread *thread, const struct cld_kcheck_site *site,
+                          int64_t offset, uint64_t size) {
+    struct range range = {.start = thread->nowhere, .size = site->bytes, .is_known = true};
+    found(thread, UNWRITTEN, site, &range, thread->nowhere + offset, size);
+}
+
+void cld_kcheck_index(struct cld_kcheck_thread *thread, const struct cld_kcheck_site *site, int64_t index) {
+    struct report report = {.finding = INDEX,
+                            .site = site,
+                            .place = place_of(thread->launch, thread->group_index, thread->item),
+                            .offset = index,
+                            .size = site->bytes};
+    report_add(thread, &report);
+}
+
+/* One side of a copy: bounds, and races with what work-items have done before. What they do after the copy
+ * they do after they have waited for it. */
+static void check_side(struct cld_kcheck_thread *thread, const struct cld_kcheck_site *site, uint8_t *address,
+                       uint64_t bytes, bool is_dense) {
+    struct range other, *range;
+    if (site->flags & CLD_CHECK_OF_ARGUMENT) {
+        range = &thread->ranges[site->argument];
+    } else {
+        other = range_of(thread, address, site);
+        range = &other;
+    }
+    uint64_t offset = (uint64_t)(address - range->start);
+    bool is_write = site->kind == CLD_CHECK_STORE;
+    if (range->is_known && (offset >= range->size || bytes > range->size - offset)) {
+        found(thread, OUT_OF_BOUNDS, site, range, address, bytes);
+        return;
+    }
+    struct shadow *shadow = range->shadow;
+    if (!shadow)
+        return;
+    uint8_t *written = shadow->written ? shadow->written + (address - shadow->start) : NULL;
+    if (written && is_write)
+        memset(written, 1, bytes);
+    else if (written && is_dense && is_unwritten(written, bytes))
+        found(thread, UNWRITTEN, site, range, address, bytes);
+    uint64_t now = thread->base[range->is_local] | thread->item << CELL_ITEM_AT;
+    uint64_t first = (uint64_t)(address - shadow->start) + ((uintptr_t)shadow->start & (GRANULE - 1));
+    for (uint64_t at = first / GRANULE; shadow->cells && is_dense && at * GRANULE < first + bytes; at++) {
+        uint64_t write = atomic_load_explicit(&shadow->cells[2 * at], memory_order_relaxed);
+        uint64_t read = atomic_load_explicit(&shadow->cells[2 * at + 1], memory_order_relaxed);
+        bool with_write = is_concurrent(thread, write, now, range->is_local);
+        if (with_write || (is_write && is_concurrent(thread, read, now, range->is_local))) {
+            found_race(thread, site, range, address + (at * GRANULE - first), with_write ? write : read,
+                       shadow->sites[2 * at + !with_write], with_write);
+            return;
+        }
+    }
+}
+
+void check_copy(struct cld_kcheck_thread *thread) {
+    const struct cld_kcheck_site *sites[] = {thread->barrier, thread->barrier + 1};
+    uint8_t *addresses[] = {thread->copy.target, thread->copy.source};
+    for (int i = 0; i < 2; i++) {
+        bool is_strided = (sites[i]->flags & CLD_CHECK_SPACE) != CLD_CHECK_LOCAL && thread->copy.stride != 1;
+        uint64_t elements =
+            is_strided ? (thread->copy.count - 1) * thread->copy.stride + 1 : thread->copy.count;
+        check_side(thread, sites[i], addresses[i], elements * sites[i]->size, !is_strided);
+    }
+}
+
+void cld_kcheck_fence(struct cld_kcheck_thread *thread, const struct cld_kcheck_site *site) {
+    (void)site;
+    thread->has_fenced = true;
+    thread->fenced_item = thread->item;
+    order(thread, CLD_CHECK_ACQUIRE);
+}
+
+void cld_kcheck_unknown(struct cld_kcheck_thread *thread, uint8_t *address) {
+    if (address >= thread->local.start && address < thread->local.start + thread->local.size) {
+        memset(thread->local.written, 1, thread->local.size);
+        return;
+    }
+    struct block *block = block_find(address);
+    if (block && block->shadow.written)
+        memset(block->shadow.written, 1, block->shadow.size);
+    block_drop(block);
+}
