@@ -228,6 +228,15 @@ _ROWS = (
         "were compiled, line by line (cl-driver explain). Builds take longer, and do not use the cache.",
     ),
     Setting(
+        "CL_DRIVER_CHECK",
+        "flag",
+        "0",
+        "Kernels are compiled with checks, and what they do wrong with memory is told on stderr or where the "
+        "log goes: accesses out of bounds, of freed memory, of what nobody has written; races; barriers that "
+        "not all work-items come to.",
+        in_key=True,
+    ),
+    Setting(
         "CL_DRIVER_ICD2",
         "flag",
         "0",

@@ -186,6 +186,8 @@ class Prepared:
         """Work-items per vector that a kernel gets, and vectors that are executed together."""
         self.exchange_ids(name)
         remarks = Remarks() if self.explains else None
+        if self.checks(name):
+            return passes.PlanOptions(width=1, check=True, remarks=remarks)
         if self.uses_sub_groups(name):
             if remarks is not None:
                 remarks.choose("width", "that is the size of its sub-groups")
@@ -270,8 +272,14 @@ class Prepared:
             self._sizes_with_calls[name] = size
         return self._sizes_with_calls[name]
 
+    def checks(self, name: str) -> bool:
+        """Whether a kernel looks at what it does (passes/check/). Those with sub-groups have lanes."""
+        return self.context.checks and not self.uses_sub_groups(name)
+
     def is_unoptimised(self, name: str) -> bool:
         """Whether a kernel, or a function that becomes a part of it, has OptNoneEXT."""
+        if self.context.checks:
+            return False  # clang says so of all
         if Capability.OptNoneEXT not in self.module.capabilities:
             return False
         functions = reflect.called(self.entry_points[name].function)
@@ -408,7 +416,7 @@ def narrow(program: Prepared, name: str) -> passes.PlanOptions:
     options = program.lanes(name)
     if options.sub_groups:
         return replace(options, linear_lanes=True, small_ids=False)
-    return passes.PlanOptions(width=1)
+    return passes.PlanOptions(width=1, check=program.checks(name))
 
 
 def lower(
@@ -558,6 +566,8 @@ def llvm_passes(context: Context, code: codegen.KernelCode) -> str:
     """Which of LLVM's passes a kernel gets (jit/README.md has what each costs and gains)."""
     if code.is_unoptimised:
         return "O0"
+    if context.checks:
+        return usual_passes(code)
     return "O1" if context.options.opt_disable else usual_passes(code)
 
 

@@ -234,6 +234,8 @@ class BuildOptions:
             arguments.append("-cl-kernel-arg-info")
         if self.zero_private:
             arguments.append("-ftrivial-auto-var-init=zero")
+        if self.debug and self.opt_disable:
+            arguments.append("-fno-discard-value-names")  # those of variables
         arguments.append(f"-ffp-contract={'on' if fma else 'off'}")
         arguments.append(self.optimisation)
         return arguments

@@ -125,6 +125,11 @@ def plan(
         from .program.variable_arrays import lower_variable_arrays
 
         run_pass("variable_arrays", lower_variable_arrays, options, function, types, options.zero_private)
+    if options.check and library is not None:
+        from .check.library_calls import expose_calls
+
+        if run_pass("library_calls", expose_calls, options, function, library):
+            function = run_pass("inline", inline, options, None, module, function)
     has_order = orders_memory(function)
     run_pass("vloadn", load_vectors, options, function, types)
     run_pass("mul24", multiply_plainly, options, function)
@@ -167,6 +172,10 @@ def plan(
     # folds what they turned out to be, and drops the addresses that nobody needs any more.
     run_pass("sroa", promote, options, function, types)
     run_pass("simplify", simplify, options, function, types)
+    if options.check:
+        from .check.instrument import instrument
+
+        run_pass("check", instrument, options, function, types)
     if has_images and options.width > 1:
         run_pass("scalarise", scalarise, options, function, types)
         run_pass("simplify", simplify, options, function, types)
@@ -264,7 +273,7 @@ def _kept_functions(
     is_plain = not (options.sub_groups or options.group or options.linear_group or options.parts > 1)
     if has_lanes and not (options.keeps_calls and is_plain and _lanes_may_call(entry_point)):
         return {}
-    if options.argument_values or options.skip or not _may_call(module, entry_point):
+    if options.check or options.argument_values or options.skip or not _may_call(module, entry_point):
         return {}
     made: dict[Function, Function] = {}
     types = module.types

@@ -206,7 +206,7 @@ class Program:
         counted = (0, 0, 0)
         if counts is not None:
             counted = places.of(counts), 0 if combines else code.counted, code.counted if combines else 0
-        thread = struct.pack("<6Q", places.of(memory), places.of(scratch), used, *counted)
+        thread = struct.pack("<7Q", places.of(memory), places.of(scratch), used, *counted, 0)
         assert len(thread) == abi.THREAD_SIZE
         thread = np.frombuffer(thread, np.uint8)
         launch_bytes = np.frombuffer(launch, np.uint8)

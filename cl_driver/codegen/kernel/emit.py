@@ -103,7 +103,13 @@ def emit(
     module = ModuleEmitter(options, library, globals_layout.offsets, probes_stack=plan.takes_turns)
     width = plan.options.width
     histogram: PrivatisedHistogram | None = None
-    if width == 1:
+    emitter: KernelEmitter
+    if plan.options.check:
+        from .checked_kernel import CheckedKernelEmitter
+
+        emitter = CheckedKernelEmitter(module, plan)
+        vectors = "full and rest"
+    elif width == 1:
         emitter, vectors = KernelEmitter(module, plan), "full and rest"
     else:
         wide = WideKernelEmitter(module, plan, width, vectors)
@@ -136,9 +142,9 @@ def emit(
         takes_turns=plan.takes_turns,
         assumes_small_ids=plan.assumes_small_ids,
         tile=emitter.tile,
-        has_free_groups=plan.has_free_groups,
+        has_free_groups=plan.has_free_groups and not plan.options.check,
         once_along=emitter.redundant - ({0} if width > 1 else set()),
-        repeated_dimensions=repeated_dimensions(plan),
+        repeated_dimensions=0 if plan.options.check else repeated_dimensions(plan),
         reads_ahead=emitter.ahead is not None and emitter.ahead.is_used,
         has_rest=vectors == "full",
         counted=counted,

@@ -17,7 +17,8 @@ THREAD_LOCAL_MEMORY_SIZE = 16
 THREAD_COUNTS = 24
 THREAD_COUNTED = 32
 THREAD_COMBINED = 40
-THREAD_SIZE = 48
+THREAD_CHECK = 48
+THREAD_SIZE = 56
 
 # struct cld_combining_table: entries of an address and a sum, spare ones, then a count.
 COMBINING_ENTRIES = 1024

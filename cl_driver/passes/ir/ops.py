@@ -31,6 +31,14 @@ Result value                     what the function returns, in the block of its 
 
 FlushDenormals value             the number, or zero of its sign if it is subnormal (lower/flush_denormals.py)
 
+In the check mode (check/instrument.py, whose Sites they have):
+CheckAccess pointer, site [, value]   the address to be accessed, of memory that work-items share
+CheckObject pointer, base, site       the same of what has a size that is known
+CheckPrivate pointer, base, written, site   the same of a private variable; written: of which bytes are
+CheckBarrier site                     a work-item has come to a barrier
+CheckFence site
+CheckUnknown pointer                  what nobody looks at may write there
+
 Only after vectorize/linearise.py, that is at widths above 1 (see Instruction.mask there):
 EntryMask                        bool, varying: the lanes that hold a work-item at all (false in a tail)
 AnyLane mask                     bool, uniform: true if any lane's mask is true, in any part
@@ -79,6 +87,12 @@ class PassOp(Op):
     Parameter: ClassVar[PassOp]
     Result: ClassVar[PassOp]
     Yield: ClassVar[PassOp]
+    CheckAccess: ClassVar[PassOp]
+    CheckObject: ClassVar[PassOp]
+    CheckPrivate: ClassVar[PassOp]
+    CheckBarrier: ClassVar[PassOp]
+    CheckFence: ClassVar[PassOp]
+    CheckUnknown: ClassVar[PassOp]
 
 
 fill(PassOp, ((name, (1 << 16) + k) for k, name in enumerate(PassOp.__annotations__)))

@@ -27,6 +27,7 @@ struct cld_thread {
                                    (launch/privatised_histogram.h); or a cld_combining_table */
     uint64_t counted;           /* 1 + the number of that argument; 0: none */
     uint64_t combined;          /* the same where counts is a table in which sums are gathered */
+    void *check;                /* struct cld_check_thread, of kernels with checks (check_abi.h) */
 };
 
 /* Sums that have not come to memory yet (cl_driver/codegen/atomic/combining_table.py). No address: no entry;

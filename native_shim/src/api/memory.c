@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "api/memory.h"
+#include "check/check.h"
 #include "enqueue/enqueue.h"
 #include "memory/allocator.h"
 #include "memory/mem.h"
@@ -48,7 +49,7 @@ bool cld_memory_has_contents(cl_mem_flags flags, bool is_external, const struct 
  * some room for kernels that write past the end (piglit's bswap, by 64 bytes): the harm that it does
  * elsewhere would be the host's heap. */
 static size_t room_of(size_t size) {
-    return ((size + 63) & ~(size_t)63) + OVERRUN;
+    return ((size + 63) & ~(size_t)63) + OVERRUN + (cld_kcheck_is_on ? 2 * CLD_CHECK_GAP : 0);
 }
 
 static void destroy_memory(void *object) {
@@ -56,6 +57,8 @@ static void destroy_memory(void *object) {
     /* "The registered callback functions are called and then the memory object's resources are freed". */
     cld_destructors_run(mem, &mem->destructors);
     cld_maps_free(mem);
+    if (cld_kcheck_is_on && !mem->parent)
+        cld_kcheck_freed(mem->data);
     if (mem->is_external)
         cld_mem_unmap(mem);
     if (mem->owns_data)
@@ -140,6 +143,8 @@ static cl_mem create_buffer(cl_context handle, const cl_mem_properties *properti
         else if (host_ptr)
             memcpy(mem->data, host_ptr, size);
     }
+    if (cld_kcheck_is_on && !status)
+        cld_kcheck_allocated(mem->data, size, "made by clCreateBuffer", host_ptr || read.is_external);
     if (status == CL_MEM_OBJECT_ALLOCATION_FAILURE)
         cld_context_notify(context, "there is no memory for a buffer of %zu bytes", size);
     if (status)

@@ -33,6 +33,19 @@ __attribute__((constructor)) static void read_level(void) {
 
 /* One write() per line: lines of several threads and processes do not mix, and nothing is lost in a crash.
  * The file is opened anew each time, because hosts close descriptors that they do not know. */
+static void write_out(const char *text, size_t size) {
+    const char *path = cld_setting(CL_DRIVER_LOG_FILE_SETTING);
+    /* Without waiting: a FIFO may have no reader. */
+    int flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
+    int file = *path ? open(path, flags, 0600) : STDERR_FILENO;
+    if (file >= 0) {
+        ssize_t written = write(file, text, size);
+        (void)written;
+    }
+    if (file > STDERR_FILENO)
+        close(file);
+}
+
 void cld_log(int level, const char *format, ...) {
     if (level > cld_log_level)
         return;
@@ -47,15 +60,12 @@ void cld_log(int level, const char *format, ...) {
     if (size > (int)sizeof line - 2)
         size = (int)sizeof line - 2;
     line[size++] = '\n';
-    const char *path = cld_setting(CL_DRIVER_LOG_FILE_SETTING);
-    /* Without waiting: a FIFO may have no reader. */
-    int flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
-    int file = *path ? open(path, flags, 0600) : STDERR_FILENO;
-    if (file >= 0) {
-        ssize_t written = write(file, line, (size_t)size);
-        (void)written;
-    }
-    if (file > STDERR_FILENO)
-        close(file);
+    write_out(line, (size_t)size);
+    errno = error;
+}
+
+void cld_log_text(const char *text, size_t size) {
+    int error = errno;
+    write_out(text, size);
     errno = error;
 }

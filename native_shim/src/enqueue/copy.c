@@ -4,6 +4,7 @@
 #include <emmintrin.h>
 #endif
 
+#include "check/check.h"
 #include "enqueue/enqueue.h"
 #include "kernel/executable.h"
 #include "memory/mem.h"
@@ -55,8 +56,11 @@ static void stream_copy(uint8_t *destination, const uint8_t *source, size_t size
 static void copy_rows(const struct cld_copy_region *region, uint64_t first, uint64_t last) {
     for (uint64_t row = first; row < last; row++) {
         size_t y = row % region->height, z = row / region->height;
-        memmove(region->destination + z * region->destination_slice + y * region->destination_row,
-                region->source + z * region->source_slice + y * region->source_row, region->width);
+        uint8_t *to = region->destination + z * region->destination_slice + y * region->destination_row;
+        const uint8_t *from = region->source + z * region->source_slice + y * region->source_row;
+        memmove(to, from, region->width);
+        if (__builtin_expect(cld_kcheck_is_on, 0))
+            cld_kcheck_copied(to, from, region->width);
     }
 }
 
@@ -78,6 +82,8 @@ static cl_int run_copy(struct cld_event *command, struct cld_self *self, uint64_
     /* With one unit it is a whole, whatever its size. */
     size_t start = first * BLOCK;
     size_t end = last == command->total ? region->width : last * BLOCK;
+    if (__builtin_expect(cld_kcheck_is_on, 0))
+        cld_kcheck_copied(region->destination + start, region->source + start, end - start);
     /* More than one unit means that source and destination are separate. */
     if (command->total > 1 && region->width >= STREAM)
         stream_copy(region->destination + start, region->source + start, end - start);
@@ -108,7 +114,9 @@ static bool copy_at_once(struct cld_queue *queue, cl_command_type type, const st
     struct cld_event *command;
     if (bytes > (blocking ? BLOCKING : AT_ONCE) || !cld_immediate_begin(queue, type, wait, &command))
         return false;
-    if (is_linear(region))
+    if (__builtin_expect(cld_kcheck_is_on, 0))
+        copy_rows(region, 0, rows);
+    else if (is_linear(region))
         memmove(region->destination, region->source, region->width);
     else
         copy_rows(region, 0, rows);
@@ -182,6 +190,8 @@ static void stream_fill(uint8_t *destination, size_t size, const uint8_t *patter
 /* pattern: 128 bytes, whatever the size of the application's pattern, which `period` is a multiple of. */
 static void fill(uint8_t *destination, size_t size, const uint8_t *pattern, size_t period) {
     size_t at = 0;
+    if (__builtin_expect(cld_kcheck_is_on, 0))
+        cld_kcheck_written(destination, size);
     for (; at + 128 <= size; at += period)
         memcpy(destination + at, pattern, 128);
     memcpy(destination + at, pattern, size - at);
@@ -193,6 +203,8 @@ static cl_int run_fill(struct cld_event *command, struct cld_self *self, uint64_
     size_t end = last == command->total ? command->fill.size : last * BLOCK;
     uint8_t *destination = command->fill.destination + start;
     size_t streamed = 0;
+    if (__builtin_expect(cld_kcheck_is_on, 0))
+        cld_kcheck_written(destination, end - start);
     if (command->fill.size >= STREAM && (uintptr_t)destination % 16 == 0) {
         streamed = (end - start) & ~(size_t)127;
         stream_fill(destination, streamed, command->fill.pattern);

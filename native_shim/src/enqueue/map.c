@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "check/check.h"
 #include "enqueue/enqueue.h"
 #include "memory/image.h"
 #include "memory/mem.h"
@@ -124,6 +125,8 @@ static cl_int map(struct cld_queue *queue, cl_command_type type, struct cld_mem 
         forget(mem, start);
     else
         *pointer = start;
+    if (cld_kcheck_is_on && !status && map_flags & MAP_WRITES && !mem->image)
+        cld_kcheck_written(start, what->region[0]);
     return status;
 }
 

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/stacks.h"
 #include "base/thread.h"
+#include "check/check.h"
 #include "graph/command_buffer.h"
 #include "kernel/argument_specialisation.h"
 #include "kernel/executable.h"
@@ -152,6 +153,27 @@ static cl_int snapshot(struct cld_event *command, const struct cld_kernel *kerne
     return CL_SUCCESS;
 }
 
+/* What the checks of a launch are to know of its arguments, but for local ones. */
+static __attribute__((noinline)) void tell_checks(struct cld_event *command,
+                                                  const struct cld_kernel *kernel) {
+    const struct cld_kernel_info *info = command->kernel.info;
+    struct cld_kcheck_launch *check = cld_kcheck_launch_new(command, info->name, info->arg_count);
+    for (uint32_t i = 0; check && i < info->arg_count; i++) {
+        const struct cld_arg_info *arg = &info->args[i];
+        struct cld_mem *mem =
+            arg->kind == CLD_ARG_GLOBAL || arg->kind == CLD_ARG_IMAGE ? kernel->mems[i] : NULL;
+        void *pointer;
+        if (mem && arg->kind == CLD_ARG_GLOBAL) {
+            cld_kcheck_launch_global(check, i, mem->data, mem->size);
+        } else if (mem && mem->parent) { /* an image of a buffer, whose writes are not looked at */
+            cld_kcheck_written(mem->data, mem->parent->size - (size_t)(mem->data - mem->parent->data));
+        } else if (arg->kind == CLD_ARG_GLOBAL) {
+            memcpy(&pointer, command->kernel.args + arg->offset, sizeof pointer);
+            cld_kcheck_launch_pointer(check, i, pointer);
+        }
+    }
+}
+
 /* Local arguments are so many bytes apart: cl_driver/codegen/lockstep/lane_constants.py takes vectors of that
  * size. */
 enum { LOCAL_ROOM = 128 };
@@ -173,6 +195,9 @@ static cl_int place_argument(struct cld_event *command, const struct cld_arg_inf
     CLD_REQUIRE(!__builtin_add_overflow(places->end, size, &places->end), CL_OUT_OF_RESOURCES,
                 "local arguments have more bytes than can be counted");
     places->used += size;
+    if (__builtin_expect(cld_kcheck_is_on, 0))
+        cld_kcheck_launch_local(cld_kcheck_launch_of(command), (uint32_t)(arg - command->kernel.info->args),
+                                places->end - size, size);
     return CL_SUCCESS;
 }
 
@@ -389,6 +414,19 @@ static __attribute__((noinline)) cl_int after_odd(const struct cld_event *comman
                : CL_SUCCESS;
 }
 
+/* False: no memory. A thread may execute a kernel in the middle of another one. */
+static __attribute__((noinline)) bool enter_checks(struct cld_event *command, struct cld_self *self) {
+    struct cld_kcheck_launch *launch = cld_kcheck_launch_of(command);
+    self->kernel.check = launch ? cld_kcheck_enter(launch, &self->kernel) : NULL;
+    return self->kernel.check;
+}
+
+static __attribute__((noinline)) void leave_checks(struct cld_self *self, void *outer) {
+    if (self->kernel.check)
+        cld_kcheck_leave(self->kernel.check);
+    self->kernel.check = outer;
+}
+
 static cl_int run_kernel(struct cld_event *command, struct cld_self *self, uint64_t first, uint64_t last) {
     if (wish_of(command))
         cld_variant_wish_look(wish_of(command));
@@ -401,6 +439,9 @@ static cl_int run_kernel(struct cld_event *command, struct cld_self *self, uint6
         return CL_OUT_OF_HOST_MEMORY;
     self->kernel.local_memory_size = command->kernel.local_size;
     cld_histogram_enter(command, self);
+    void *outer_check = self->kernel.check;
+    if (__builtin_expect(cld_kcheck_is_on, 0) && !enter_checks(command, self))
+        return CL_OUT_OF_RESOURCES;
     const uint64_t odd =
         command->kernel.info->flags & (CLD_KERNEL_ENQUEUES | CLD_KERNEL_TERMINABLE | CLD_KERNEL_TAKES_TURNS);
     if (__builtin_expect(odd & CLD_KERNEL_ENQUEUES, 0))
@@ -413,6 +454,8 @@ static cl_int run_kernel(struct cld_event *command, struct cld_self *self, uint6
         run_range(command, &command->kernel.launch, code, self, first, last);
     cld_float_leave(saved);
     cld_fault_leave(running);
+    if (__builtin_expect(cld_kcheck_is_on, 0))
+        leave_checks(self, outer_check);
     return __builtin_expect(odd != 0, 0) ? after_odd(command, self, last) : CL_SUCCESS;
 }
 
@@ -428,6 +471,8 @@ static void begin_kernel(struct cld_event *command) {
         if (info->uses_printf)
             launch->printf_buffer = cld_printf_new();
     }
+    if (__builtin_expect(cld_kcheck_is_on, 0))
+        cld_kcheck_launch_begin(cld_kcheck_launch_of(command), launch);
     if (!(info->flags & CLD_KERNEL_READS_AHEAD))
         return;
     int32_t state = atomic_load_explicit(&info->ahead.state, memory_order_relaxed);
@@ -457,6 +502,8 @@ static void rest_kernel(struct cld_event *command, cl_int status) {
                        status == CL_COMPLETE ? command->total : 0);
     cld_variant_wish_drop(wish_of(command));
     cld_printf_end(command->kernel.launch.printf_buffer);
+    if (__builtin_expect(cld_kcheck_is_on, 0))
+        cld_kcheck_launch_end(cld_kcheck_launch_of(command));
     command->kernel.ahead_piece = 0;
     command->kernel.trial = NULL;
     command->kernel.launch.printf_buffer = NULL;
@@ -464,6 +511,8 @@ static void rest_kernel(struct cld_event *command, cl_int status) {
 
 static void end_kernel(struct cld_event *command, cl_int status) {
     rest_kernel(command, status);
+    if (__builtin_expect(cld_kcheck_is_on, 0))
+        cld_kcheck_launch_free(command);
     if (command->is_child)
         cld_block_give_room(command);
     if (command->kernel.args != command->inline_args)
@@ -477,6 +526,8 @@ static bool own_kernel(struct cld_event *node) {
     const struct cld_event *model = node->node.recorded->model;
     struct cld_kernel_info *info = model->kernel.info;
     node->kernel.args = node->inline_args;
+    if (cld_kcheck_is_on)
+        cld_kcheck_launch_copy(node, model);
     if (model->kernel.args != model->inline_args) {
         void *memory = NULL;
         if (posix_memalign(&memory, 128, info->block_size))
@@ -546,6 +597,8 @@ static cl_int fill(struct cld_event *command, const struct cld_kernel *kernel,
     bool empty = false;
     if (is_complete)
         CLD_TRY(snapshot(command, kernel));
+    if (__builtin_expect(cld_kcheck_is_on, 0) && is_complete)
+        tell_checks(command, kernel);
     CLD_TRY(cld_ndrange_check(command->queue, info, sizes->work_dim, sizes->offset, sizes->size, sizes->local,
                               true, launch, &empty));
     if (is_complete && !empty)

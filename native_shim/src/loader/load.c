@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "check/check.h"
 #include "loader/sub_groups.h"
 
 #if defined(__x86_64__)

@@ -4,6 +4,7 @@
 #include <search.h>
 #include <stdlib.h>
 
+#include "check/check.h"
 #include "memory/allocator.h"
 #include "object/lock.h"
 
@@ -16,9 +17,16 @@ static int compare(const void *a, const void *b) {
     return (uintptr_t)y->start + y->size <= (uintptr_t)x->start;
 }
 
+/* Bytes behind an allocation that no other one has. */
+static size_t gap(void) {
+    return cld_kcheck_is_on ? 2 * CLD_CHECK_GAP : 0;
+}
+
 static void destroy(void *node) {
     struct cld_allocation *allocation = node;
-    cld_allocate_free((void *)(uintptr_t)allocation->start, allocation->size);
+    if (cld_kcheck_is_on)
+        cld_kcheck_freed(allocation->start);
+    cld_allocate_free((void *)(uintptr_t)allocation->start, allocation->size + gap());
     if (allocation->device)
         cld_object_drop(allocation->device);
     free(allocation);
@@ -33,7 +41,7 @@ static struct cld_allocation *find(struct cld_context *context, const void *poin
 
 void *cld_allocation_new(struct cld_context *context, const struct cld_allocation *wanted) {
     struct cld_allocation *allocation = malloc(sizeof *allocation);
-    void *start = allocation ? cld_allocate(wanted->size) : NULL;
+    void *start = allocation ? cld_allocate(wanted->size + gap()) : NULL;
     if (!start) {
         free(allocation);
         return NULL;
@@ -49,6 +57,9 @@ void *cld_allocation_new(struct cld_context *context, const struct cld_allocatio
         destroy(allocation);
         return NULL;
     }
+    if (cld_kcheck_is_on) /* the host may write to it at any time */
+        cld_kcheck_allocated(start, wanted->size,
+                             wanted->is_svm ? "made by clSVMAlloc" : "unified shared memory", true);
     return start;
 }
 

@@ -1,0 +1,167 @@
+"""Kernels with checks (passes/check/): the table of their sites, and calls of native_shim/src/check."""
+
+from __future__ import annotations
+
+import struct
+
+from ...passes.check.sites import Site
+from ...passes.ir.ops import PassOp
+from ...passes.ir.plan import KernelPlan, Region
+from ...spirv.enums import StorageClass
+from ...spirv.module import Argument, Instruction, Kind, Value
+from ..layout import abi, check_abi
+from ..llvm.emitter import FunctionEmitter, ModuleText
+from ..llvm.registry import lowers
+from ..llvm.types import ir_type, size_of
+from .kernel_emitter import KernelEmitter
+
+_SPACES: dict[int, int] = {
+    StorageClass.CrossWorkgroup: check_abi.GLOBAL,
+    StorageClass.Workgroup: check_abi.LOCAL,
+    StorageClass.Function: check_abi.PRIVATE,
+    StorageClass.Private: check_abi.PRIVATE,
+    StorageClass.UniformConstant: check_abi.CONSTANT,
+    StorageClass.Generic: check_abi.GENERIC,
+}
+_TABLE = "@cld_kcheck_sites"
+_DECLARATIONS = (
+    "declare void @cld_kcheck_group(ptr, ptr, i64, i64, i64)",
+    "declare void @cld_kcheck_region(ptr)",
+    "declare void @cld_kcheck_barrier(ptr, ptr)",
+    "declare void @cld_kcheck_fence(ptr, ptr)",
+    "declare ptr @cld_kcheck_access(ptr, ptr, ptr, i64)",
+    "declare ptr @cld_kcheck_outside(ptr, ptr, i64) cold",
+    "declare void @cld_kcheck_unwritten(ptr, ptr, i64) cold",
+    "declare void @cld_kcheck_unknown(ptr, ptr)",
+)
+
+
+class CheckedKernelEmitter(KernelEmitter):
+    """Emits a kernel one work-item at a time, each of which does everything that it is to do."""
+
+    def __init__(self, module: ModuleText, plan: KernelPlan) -> None:
+        super().__init__(module, plan)
+        self.redundant = frozenset()
+        self.ahead = None
+        self.sites: list[Site] = []
+        for declaration in _DECLARATIONS:
+            module.declare(declaration)
+
+    def kernel_text(self) -> str:
+        """The function, and the table of its sites."""
+        return f"{super().kernel_text()}\n{self._table()}"
+
+    def checker(self) -> str:
+        """The thread's struct cld_kcheck_thread."""
+        return self.thread_field(abi.THREAD_CHECK, "ptr")
+
+    def site(self, site: Site) -> str:
+        """The address of a site in the table, an operand."""
+        self.sites.append(site)
+        offset = check_abi.SITES_HEADER_SIZE + (len(self.sites) - 1) * check_abi.SITE_SIZE
+        return f"getelementptr inbounds (i8, ptr {_TABLE}, i64 {offset})"
+
+    def _emit_items(self, region: Region, r: str, metadata: str) -> None:
+        self.access_group = ""
+        checker = self.checker()
+        if region.index == 0:
+            ids = ", ".join(f"i64 {group}" for group in self.group_ids)
+            self.emit_void(f"call void @cld_kcheck_group(ptr {checker}, ptr {_TABLE}, {ids})")
+        else:
+            self.emit_void(f"call void @cld_kcheck_region(ptr {checker})")
+        super()._emit_items(region, r, "")
+
+    def _emit_body(self, region: Region, prefix: str, exit_label: str) -> None:
+        item = "0" if region.once else self.item_index()
+        self.emit_void(f"store i64 {item}, ptr {self.checker()}, align 8")
+        super()._emit_body(region, prefix, exit_label)
+
+    def _table(self) -> str:
+        texts, places = bytearray(), {"": 0}
+        start = check_abi.SITES_HEADER_SIZE + len(self.sites) * check_abi.SITE_SIZE
+
+        def place(text: str) -> int:
+            if text not in places:
+                places[text] = start + len(texts)
+                texts.extend(text.encode("utf-8", "surrogateescape") + b"\0")
+            return places[text]
+
+        rows = b"".join(self._row(number, site, place) for number, site in enumerate(self.sites))
+        data = struct.pack(check_abi.SITES_HEADER, len(self.sites), 0) + rows + bytes(texts)
+        text = "".join(f"\\{byte:02X}" for byte in data)
+        return f'{_TABLE} = internal constant [{len(data)} x i8] c"{text}", align 8'
+
+    def _row(self, number: int, site: Site, place: object) -> bytes:
+        line, root = site.line, site.root
+        flags, argument, offset = _SPACES.get(site.storage, check_abi.GENERIC), 0, 0
+        if isinstance(root, Argument):
+            argument = self.plan.arguments.index(root)
+            flags |= check_abi.OF_ARGUMENT
+        elif root in self.local_variables:
+            offset = self.local_variables[root].offset
+            flags |= check_abi.OF_VARIABLE
+        elif root in self.module.globals_offsets:
+            offset = self.module.globals_offsets[root]
+            flags |= check_abi.OF_VARIABLE
+        for is_set, flag in (
+            (site.acquires, check_abi.ACQUIRE), (site.releases, check_abi.RELEASE),
+            (site.has_value, check_abi.HAS_VALUE), (site.any_content, check_abi.ANY_CONTENT),
+            (site.orders_local, check_abi.ORDERS_LOCAL), (site.orders_global, check_abi.ORDERS_GLOBAL),
+        ):  # fmt: skip
+            flags |= flag if is_set else 0
+        return struct.pack(
+            check_abi.SITE,
+            number,
+            line.line if line is not None else 0,
+            line.column if line is not None else 0,
+            site.size,
+            site.kind,
+            flags,
+            argument,
+            min(site.alignment, 1 << 15),
+            offset,
+            site.bytes,
+            place(line.file) if line is not None else 0,  # type: ignore[operator]
+            place(site.name),  # type: ignore[operator]
+        )
+
+
+@lowers(PassOp.CheckAccess)
+def check_access(e: FunctionEmitter, i: Instruction) -> None:
+    """A call, which gives the address to be accessed."""
+    assert isinstance(e, CheckedKernelEmitter)
+    pointer, site, *value = i.operands
+    bits = _bits(e, value[0]) if value else "0"
+    address = e.operand(pointer)
+    where = f"ptr {e.checker()}, ptr {address}, ptr {e.site(site)}, i64 {bits}"
+    e.define(i, e.emit(f"call ptr @cld_kcheck_access({where})"))
+
+
+def _bits(e: FunctionEmitter, value: Value) -> str:
+    """A number of up to 64 bits as an i64."""
+    t, operand = ir_type(value.type), e.operand(value)
+    width = size_of(value.type) * 8
+    if value.type.kind is Kind.FLOAT:
+        operand = e.emit(f"bitcast {t} {operand} to i{width}")
+    return operand if width == 64 else e.emit(f"zext i{width} {operand} to i64")
+
+
+@lowers(PassOp.CheckBarrier)
+def check_barrier(e: FunctionEmitter, i: Instruction) -> None:
+    """A work-item has come to a barrier."""
+    assert isinstance(e, CheckedKernelEmitter)
+    e.emit_void(f"call void @cld_kcheck_barrier(ptr {e.checker()}, ptr {e.site(i.operands[0])})")
+
+
+@lowers(PassOp.CheckFence)
+def check_fence(e: FunctionEmitter, i: Instruction) -> None:
+    """A work-item comes to a fence."""
+    assert isinstance(e, CheckedKernelEmitter)
+    e.emit_void(f"call void @cld_kcheck_fence(ptr {e.checker()}, ptr {e.site(i.operands[0])})")
+
+
+@lowers(PassOp.CheckUnknown)
+def check_unknown(e: FunctionEmitter, i: Instruction) -> None:
+    """What nobody looks at gets an address."""
+    assert isinstance(e, CheckedKernelEmitter)
+    e.emit_void(f"call void @cld_kcheck_unknown(ptr {e.checker()}, ptr {e.operand(i.operands[0])})")

@@ -1,0 +1,221 @@
+"""The check mode (CL_DRIVER_CHECK): every access to memory gets an operation before it that looks whether it
+is allowed, and every barrier one that counts who comes to it.
+
+CheckAccess, before loads, stores, atomics and copies of memory that work-items share, gives the address that
+is accessed: the same, or one of no consequence. codegen/kernel/checked_kernel.py makes calls of it.
+
+After promotion: what is a register by then needs no check, and addresses have become values.
+"""
+
+from __future__ import annotations
+
+from ...spirv.enums import Op, StorageClass
+from ...spirv.enums import OpenCLStd as Std
+from ...spirv.module import (
+    Argument,
+    Block,
+    Constant,
+    Function,
+    Instruction,
+    Kind,
+    Undef,
+    Value,
+    Variable,
+)
+from ...spirv.types import TypeTable
+from ..analysis.roots import roots
+from ..ir.instructions import (
+    ADDRESS,
+    ATOMICS,
+    EXTINST_PREFETCH,
+    EXTINST_PRINTF,
+    GROUP_OPERATIONS,
+    int_value,
+    is_boundary,
+    is_by_value,
+    is_constant_int,
+)
+from ..ir.layout import alignment_of, size_of
+from ..ir.ops import PassOp
+from .library_calls import vector_place
+from .sites import ATOMIC, BARRIER, FENCE, LOAD, STORE, Site
+
+_SHARED = (StorageClass.CrossWorkgroup, StorageClass.Workgroup, StorageClass.Generic)
+_ADDRESSES = ADDRESS | {
+    Op.Bitcast, Op.CopyObject, Op.PtrCastToGeneric, Op.GenericCastToPtr, Op.Phi, Op.Select,
+    Op.GenericCastToPtrExplicit, Op.ConvertPtrToU, Op.PtrEqual, Op.PtrNotEqual, Op.PtrDiff,
+    Op.GenericPtrMemSemantics, Op.LifetimeStart, Op.LifetimeStop,
+}  # fmt: skip
+
+_INTEGER_RESULTS = (Std.frexp, Std.lgamma_r, Std.remquo)
+_SECOND_RESULTS = (Std.fract, Std.modf, Std.sincos, *_INTEGER_RESULTS)
+
+# Bits of memory semantics (SPIR-V 1.6, section 3.25).
+_ACQUIRE, _RELEASE = 0x2 | 0x8 | 0x10, 0x4 | 0x8 | 0x10
+_LOCAL, _GLOBAL = 0x100, 0x200
+
+
+def instrument(function: Function, types: TypeTable) -> None:
+    """Puts the operations in."""
+    _Instrumenter(function, types).run()
+
+
+class _Instrumenter:
+    def __init__(self, function: Function, types: TypeTable) -> None:
+        self.function = function
+        self.types = types
+        self.made: list[Instruction] = []
+        self.block: Block
+
+    def run(self) -> None:
+        for block in self.function.blocks:
+            old, block.instructions = block.instructions, []
+            self.block = block
+            for i in old:
+                self.visit(i)
+                block.instructions.append(i)
+
+    def add(self, i: Instruction, op: Op, operands: list[object], is_address: bool = True) -> Instruction:
+        """A new instruction before i, of its line."""
+        type_ = operands[0].type if is_address else None  # type: ignore[attr-defined]
+        new = Instruction(op, type_, operands, self.block)
+        new.line = i.line
+        self.block.instructions.append(new)
+        return new
+
+    def visit(self, i: Instruction) -> None:
+        op = i.op
+        if op is Op.Load:
+            self.access(i, 0, Site(LOAD, i.line, size_of(i.type), _alignment(i, i.type)))
+        elif op is Op.Store:
+            value = i.operands[1]
+            if not isinstance(value, Undef):
+                self.access(i, 0, Site(STORE, i.line, size_of(value.type), _alignment(i, value.type)), value)
+        elif op in ATOMICS:
+            self.atomic(i)
+        elif op is Op.CopyMemory or op is Op.CopyMemorySized:
+            self.copy(i)
+        elif is_boundary(i) or op in GROUP_OPERATIONS:
+            if op not in GROUP_OPERATIONS or _of_group(i):
+                bits = _integer(i.operands[2]) if op is Op.ControlBarrier else 0
+                self.add(i, PassOp.CheckBarrier, [_ordering(Site(BARRIER, i.line), bits)], False)
+            if op in GROUP_OPERATIONS:
+                self.unknown(i)
+        elif op is Op.MemoryBarrier:
+            site = _ordering(Site(FENCE, i.line), _integer(i.operands[1]))
+            self.add(i, PassOp.CheckFence, [site], False)
+        elif op is Op.ExtInst:
+            self.extended(i)
+        elif op not in _ADDRESSES:
+            self.unknown(i)
+
+    def extended(self, i: Instruction) -> None:
+        """An instruction of OpenCL.std: some load or store vectors, some have a second result."""
+        number = i.operands[1]
+        if number in (EXTINST_PRINTF, EXTINST_PREFETCH):
+            return
+        place = vector_place(self.block, i, self.types)
+        if place is not None:
+            at, size, alignment, is_load = place
+            self.access(i, at, Site(LOAD if is_load else STORE, i.line, size, alignment))
+        elif number in _SECOND_RESULTS:
+            value = i.type.element if i.type.kind is Kind.VECTOR else i.type
+            count = i.type.count if i.type.kind is Kind.VECTOR else 1
+            element = 4 if number in _INTEGER_RESULTS else size_of(value)
+            size = element * (4 if count == 3 else count)
+            self.access(i, len(i.operands) - 1, Site(STORE, i.line, size, size))
+        else:
+            self.unknown(i)
+
+    def unknown(self, i: Instruction) -> None:
+        """What nobody looks at may write to what it has the address of."""
+        for operand in i.operands:
+            if isinstance(operand, Value) and operand.type is not None and operand.type.kind is Kind.POINTER:
+                if operand.type.storage in _SHARED and not isinstance(operand, (Undef, Constant)):
+                    self.add(i, PassOp.CheckUnknown, [operand], False)
+
+    def access(self, i: Instruction, at: int, site: Site, value: Value | None = None) -> None:
+        """Checks the address that operand number `at` is."""
+        pointer = i.operands[at]
+        if not self.find_root(pointer, site):
+            return
+        if site.storage in (StorageClass.Function, StorageClass.Private):
+            return
+        operands = [pointer, site]
+        if value is not None and value.type.kind in (Kind.INT, Kind.FLOAT) and value.type.width <= 64:
+            site.has_value = True
+            operands.append(value)
+        i.operands[at] = self.add(i, PassOp.CheckAccess, operands)
+
+    def find_root(self, pointer: Value, site: Site) -> bool:
+        """Fills in what an address points into; False where there is nothing to check."""
+        if isinstance(pointer, (Undef, Constant)):
+            return False
+        site.storage = pointer.type.storage
+        found = roots(pointer)
+        if found is None or len(found) != 1:
+            return site.storage in _SHARED
+        (root,) = found
+        if isinstance(root, Variable) and root.builtin is not None:
+            return False
+        if root.type.kind is not Kind.POINTER:
+            return site.storage in _SHARED
+        site.root, site.storage, site.name = root, root.type.storage, root.name
+        if isinstance(root, Argument):
+            if root not in self.function.arguments:
+                return False
+            if is_by_value(root):
+                site.storage, site.bytes = StorageClass.Function, size_of(root.type.element)
+        else:
+            site.bytes = size_of(root.type.element)
+        return True
+
+    def atomic(self, i: Instruction) -> None:
+        pointer = i.operands[0]
+        type_ = i.type if i.type is not None and i.type.kind is not Kind.VOID else None
+        if i.op is Op.AtomicFlagTestAndSet or i.op is Op.AtomicFlagClear:
+            type_ = self.types.int(32)
+        elif i.op is Op.AtomicStore:
+            type_ = i.operands[3].type
+        if type_ is None:
+            return
+        site = Site(ATOMIC, i.line, size_of(type_), alignment_of(type_))
+        bits = _integer(i.operands[2])
+        site.acquires = bool(bits & _ACQUIRE) and i.op is not Op.AtomicStore
+        site.releases = bool(bits & _RELEASE) and i.op is not Op.AtomicLoad
+        if pointer.type.kind is Kind.POINTER:
+            self.access(i, 0, site)
+
+    def copy(self, i: Instruction) -> None:
+        """Both sides, of a number of bytes that is known."""
+        target, source = i.operands[:2]
+        if i.op is Op.CopyMemory:
+            size = size_of(target.type.element or source.type.element)
+        elif is_constant_int(i.operands[2]):
+            size = int_value(i.operands[2])
+        else:
+            self.unknown(i)
+            return
+        self.access(i, 1, Site(LOAD, i.line, size, 1, any_content=True))
+        self.access(i, 0, Site(STORE, i.line, size, 1))
+
+
+def _integer(value: Value) -> int:
+    """A constant; of what is not known, all bits."""
+    return int_value(value) if is_constant_int(value) else 0x31E
+
+
+def _ordering(site: Site, bits: int) -> Site:
+    site.orders_local, site.orders_global = bool(bits & _LOCAL), bool(bits & _GLOBAL)
+    return site
+
+
+def _of_group(i: Instruction) -> bool:
+    """Whether an operation is one of the work-group: its scope is the first operand."""
+    return is_constant_int(i.operands[0]) and int_value(i.operands[0]) == 2
+
+
+def _alignment(i: Instruction, type_: object) -> int:
+    if i.memory is not None and i.memory.alignment:
+        return i.memory.alignment & -i.memory.alignment
+    return alignment_of(type_)  # type: ignore[arg-type]

@@ -1,0 +1,37 @@
+"""Places of a kernel that are checked when it runs: what native_shim/src/check is told of each."""
+
+from __future__ import annotations
+
+from ...records import record
+from ...spirv.location import Location
+from ...spirv.module import Argument, Instruction, Variable
+
+LOAD, STORE, ATOMIC, BARRIER, FENCE = range(5)
+
+
+@record(eq=False, slots=True)
+class Site:
+    """An access, a barrier or a fence.
+
+    kind: LOAD to FENCE. size, alignment: of the access, in bytes. root: what the address is computed from,
+    where that is one thing. runs: (offset, size) of the bytes that a load is after or that a store sets, of a
+    vector of which others are of no matter. has_value: a store that hands over what it stores.
+    any_content: a load of what need not have been written. acquires, releases: atomics. orders_local,
+    orders_global: barriers and fences.
+    """
+
+    kind: int
+    line: Location | None
+    size: int = 0
+    alignment: int = 1
+    storage: int = 0
+    root: Argument | Variable | Instruction | None = None
+    name: str = ""
+    bytes: int = 0
+    runs: tuple[tuple[int, int], ...] = ()
+    has_value: bool = False
+    any_content: bool = False
+    acquires: bool = False
+    releases: bool = False
+    orders_local: bool = False
+    orders_global: bool = False

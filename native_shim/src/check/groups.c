@@ -1,0 +1,277 @@
+/* Launches, the threads that execute their groups, and barriers. */
+#define _GNU_SOURCE
+#include "check/shadow.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+/* Launches by their commands: a command has no room for more. */
+enum { BUCKETS = 256 };
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct cld_kcheck_launch *launches[BUCKETS];
+
+static struct cld_kcheck_launch **bucket_of(const void *command) {
+    return &launches[(uintptr_t)command / 1024 % BUCKETS];
+}
+
+struct cld_kcheck_launch *cld_kcheck_launch_of(const void *command) {
+    pthread_mutex_lock(&lock);
+    struct cld_kcheck_launch *launch = *bucket_of(command);
+    while (launch && launch->command != command)
+        launch = launch->next;
+    pthread_mutex_unlock(&lock);
+    return launch;
+}
+
+static void destroy(struct cld_kcheck_launch *launch) {
+    for (uint32_t i = 0; launch->ranges && i < launch->argument_count; i++)
+        block_drop(launch->ranges[i].block);
+    if (launch->released)
+        munmap((void *)launch->released, RELEASED * sizeof *launch->released);
+    pthread_mutex_destroy(&launch->lock);
+    free(launch->ranges);
+    free(launch->kernel);
+    free(launch);
+}
+
+struct cld_kcheck_launch *cld_kcheck_launch_new(const void *command, const char *kernel,
+                                                uint32_t argument_count) {
+    struct cld_kcheck_launch *launch = calloc(1, sizeof *launch);
+    if (!launch)
+        return NULL;
+    pthread_mutex_init(&launch->lock, NULL);
+    launch->kernel = strdup(kernel);
+    launch->argument_count = argument_count;
+    launch->ranges = calloc(argument_count + 1, sizeof *launch->ranges);
+    if (!launch->kernel || !launch->ranges) {
+        destroy(launch);
+        return NULL;
+    }
+    launch->command = command;
+    pthread_mutex_lock(&lock);
+    launch->next = *bucket_of(command);
+    *bucket_of(command) = launch;
+    pthread_mutex_unlock(&lock);
+    return launch;
+}
+
+void cld_kcheck_launch_copy(const void *command, const void *model) {
+    const struct cld_kcheck_launch *launch = cld_kcheck_launch_of(model);
+    struct cld_kcheck_launch *copy =
+        launch ? cld_kcheck_launch_new(command, launch->kernel, launch->argument_count) : NULL;
+    for (uint32_t i = 0; copy && i < copy->argument_count; i++) {
+        copy->ranges[i] = launch->ranges[i];
+        if (copy->ranges[i].block)
+            atomic_fetch_add(&copy->ranges[i].block->holds, 1);
+    }
+}
+
+void cld_kcheck_launch_free(const void *command) {
+    pthread_mutex_lock(&lock);
+    struct cld_kcheck_launch **link = bucket_of(command), *launch;
+    while (*link && (*link)->command != command)
+        link = &(*link)->next;
+    launch = *link;
+    if (launch)
+        *link = launch->next;
+    pthread_mutex_unlock(&lock);
+    if (launch)
+        destroy(launch);
+}
+
+static void set_range(struct cld_kcheck_launch *launch, uint32_t argument, struct range range) {
+    block_drop(launch->ranges[argument].block);
+    launch->ranges[argument] = range;
+}
+
+void cld_kcheck_launch_global(struct cld_kcheck_launch *launch, uint32_t argument, void *start, size_t size) {
+    struct block *block = block_find(start);
+    bool is_inside = block && (uint8_t *)start >= block->shadow.start &&
+                     (size_t)((uint8_t *)start - block->shadow.start) + size <= block->shadow.size;
+    set_range(launch, argument,
+              (struct range){.start = start,
+                             .size = size,
+                             .shadow = is_inside ? &block->shadow : NULL,
+                             .block = block,
+                             .is_known = true});
+}
+
+void cld_kcheck_launch_pointer(struct cld_kcheck_launch *launch, uint32_t argument, void *pointer) {
+    struct block *block = pointer ? block_find(pointer) : NULL;
+    struct range range = {.is_known = !pointer};
+    if (block)
+        range = (struct range){.start = block->shadow.start,
+                               .size = block->shadow.size,
+                               .shadow = &block->shadow,
+                               .block = block,
+                               .is_known = true};
+    set_range(launch, argument, range);
+}
+
+void cld_kcheck_launch_local(struct cld_kcheck_launch *launch, uint32_t argument, uint64_t offset,
+                             size_t size) {
+    if (launch)
+        set_range(
+            launch, argument,
+            (struct range){
+                .start = (uint8_t *)(uintptr_t)offset, .size = size, .is_local = true, .is_known = true});
+}
+
+void cld_kcheck_launch_begin(struct cld_kcheck_launch *launch, const struct cld_launch *sizes) {
+    static _Atomic uint32_t count;
+    if (!launch)
+        return;
+    launch->sizes = *sizes;
+    launch->tag = (uint64_t)(atomic_fetch_add(&count, 1) % ((1u << TAG_BITS) - 1) + 1) << CELL_TAG_AT;
+    uint64_t items = sizes->local_size[0] * sizes->local_size[1] * sizes->local_size[2];
+    launch->local_bits = items > 1 ? 64 - (uint32_t)__builtin_clzll(items - 1) : 0;
+    launch->report_count = 0;
+    launch->lost = 0;
+    atomic_store(&launch->clock, 0);
+    uint64_t groups = sizes->num_groups[0] * sizes->num_groups[1] * sizes->num_groups[2];
+    if (launch->released) {
+        memset((void *)launch->released, 0, RELEASED * sizeof *launch->released);
+    } else if (groups > 1) {
+        void *memory = mmap(NULL, RELEASED * sizeof *launch->released, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        launch->released = memory == MAP_FAILED ? NULL : memory;
+    }
+    for (uint32_t i = 0; i < launch->argument_count; i++) {
+        struct range *range = &launch->ranges[i];
+        if (range->shadow)
+            shadow_make(range->shadow);
+    }
+}
+
+void cld_kcheck_launch_end(struct cld_kcheck_launch *launch) {
+    if (launch)
+        report_print_all(launch);
+}
+
+struct cld_kcheck_thread *cld_kcheck_enter(struct cld_kcheck_launch *launch,
+                                           const struct cld_thread *thread) {
+    struct cld_kcheck_thread *made = calloc(1, sizeof *made);
+    if (!made)
+        return NULL;
+    uint32_t count = launch->argument_count;
+    made->launch = launch;
+    made->globals = launch->sizes.globals;
+    made->ranges = malloc((count + 1) * sizeof *made->ranges);
+    made->local = (struct shadow){.start = thread->local_memory, .size = thread->local_memory_size};
+    made->nowhere = calloc(2, CLD_CHECK_GAP);
+    bool has_memory = made->ranges && made->nowhere;
+    if (has_memory && made->local.size) {
+        void *written =
+            mmap(NULL, made->local.size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        made->local.written = written == MAP_FAILED ? NULL : written;
+        has_memory = made->local.written && shadow_make(&made->local);
+    }
+    if (!has_memory) {
+        cld_kcheck_leave(made);
+        return NULL;
+    }
+    memcpy(made->ranges, launch->ranges, count * sizeof *made->ranges);
+    for (uint32_t i = 0; i < count; i++) {
+        struct range *range = &made->ranges[i];
+        if (range->is_local) {
+            range->start = thread->local_memory + (uintptr_t)range->start;
+            range->shadow = &made->local;
+        }
+    }
+    return made;
+}
+
+void cld_kcheck_leave(struct cld_kcheck_thread *thread) {
+    shadow_free(&thread->local);
+    block_drop(thread->recent);
+    free(thread->ranges);
+    free(thread->nowhere);
+    free(thread);
+}
+
+struct place place_of(const struct cld_kcheck_launch *launch, uint64_t group, uint64_t item) {
+    struct place place;
+    const struct cld_launch *sizes = &launch->sizes;
+    for (int i = 0; i < 3; i++) {
+        uint64_t count = sizes->num_groups[i] ? sizes->num_groups[i] : 1;
+        place.group[i] = i < 2 ? group % count : group;
+        group /= count;
+        uint64_t before = place.group[i] * sizes->local_size[i], rest = sizes->global_size[i] - before;
+        uint64_t size = rest < sizes->local_size[i] ? rest : sizes->local_size[i];
+        size = size ? size : 1;
+        place.local_id[i] = i < 2 ? item % size : item;
+        item /= size;
+        place.global_id[i] = sizes->global_offset[i] + before + place.local_id[i];
+    }
+    return place;
+}
+
+static void set_base(struct cld_kcheck_thread *thread) {
+    const struct cld_kcheck_launch *launch = thread->launch;
+    uint64_t group = thread->group_index << launch->local_bits << CELL_ITEM_AT & CELL_ITEM;
+    for (int i = 0; i < 2; i++)
+        thread->base[i] = launch->tag | group | (thread->epoch[i] << CELL_EPOCH_AT & CELL_EPOCH);
+}
+
+void cld_kcheck_group(struct cld_kcheck_thread *thread, const struct cld_kcheck_sites *sites, uint64_t x,
+                      uint64_t y, uint64_t z) {
+    struct cld_kcheck_launch *launch = thread->launch;
+    const struct cld_launch *sizes = &launch->sizes;
+    const uint64_t group[3] = {x, y, z};
+    thread->sites = launch->sites = sites;
+    thread->group_index = (z * sizes->num_groups[1] + y) * sizes->num_groups[0] + x;
+    thread->group_items = 1;
+    for (int i = 0; i < 3; i++) {
+        uint64_t rest = sizes->global_size[i] - group[i] * sizes->local_size[i];
+        thread->group[i] = group[i];
+        thread->group_size[i] = rest < sizes->local_size[i] ? rest : sizes->local_size[i];
+        thread->group_items *= thread->group_size[i];
+    }
+    thread->epoch[0] = thread->epoch[1] = 0;
+    thread->acquired = 0;
+    thread->released_here = thread->acquired_item = 0;
+    thread->has_fenced = thread->has_diverged = false;
+    thread->barrier = NULL;
+    thread->arrived = 0;
+    if (thread->local.written)
+        memset(thread->local.written, 0, thread->local.size);
+    set_base(thread);
+}
+
+static void diverges(struct cld_kcheck_thread *thread, const struct cld_kcheck_site *site,
+                     const struct cld_kcheck_site *other, uint64_t missing) {
+    if (thread->has_diverged)
+        return;
+    thread->has_diverged = true;
+    struct report report = {.finding = DIVERGENCE,
+                            .site = site,
+                            .other = other,
+                            .place = place_of(thread->launch, thread->group_index, thread->item),
+                            .missing = missing};
+    report_add(thread, &report);
+}
+
+void cld_kcheck_barrier(struct cld_kcheck_thread *thread, const struct cld_kcheck_site *site) {
+    if (thread->barrier && thread->barrier != site)
+        diverges(thread, site, thread->barrier, 0);
+    if (!thread->barrier)
+        thread->barrier = site;
+    thread->arrived++;
+}
+
+/* Also when the kernel begins, where nobody has come to a barrier. */
+void cld_kcheck_region(struct cld_kcheck_thread *thread) {
+    const struct cld_kcheck_site *site = thread->barrier;
+    if (!site)
+        return;
+    if (thread->arrived < thread->group_items)
+        diverges(thread, site, NULL, thread->group_items - thread->arrived);
+    thread->epoch[0] += site->flags & CLD_CHECK_ORDERS_GLOBAL ? 1 : 0;
+    thread->epoch[1] += site->flags & CLD_CHECK_ORDERS_LOCAL ? 1 : 0;
+    thread->barrier = NULL;
+    thread->arrived = 0;
+    thread->has_fenced = false;
+    thread->released_here = thread->acquired_item = 0;
+    set_base(thread);
+}

@@ -1,0 +1,239 @@
+/* What was found, as text. */
+#define _GNU_SOURCE
+#include "check/shadow.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/log.h"
+
+static bool is_same(const struct report *a, const struct report *b) {
+    bool is_swapped = a->finding == RACE && a->site == b->other && a->other == b->site;
+    return a->finding == b->finding && ((a->site == b->site && a->other == b->other) || is_swapped);
+}
+
+void report_add(struct cld_kcheck_thread *thread, const struct report *report) {
+    struct cld_kcheck_launch *launch = thread->launch;
+    pthread_mutex_lock(&launch->lock);
+    uint32_t i = 0;
+    while (i < launch->report_count && !is_same(&launch->reports[i], report))
+        i++;
+    if (i == MOST_REPORTS)
+        launch->lost++;
+    else if (i < launch->report_count)
+        launch->reports[i].count++;
+    else {
+        launch->reports[i] = *report;
+        launch->reports[i].count = 1;
+        launch->report_count++;
+    }
+    pthread_mutex_unlock(&launch->lock);
+}
+
+struct text {
+    char bytes[4096];
+    size_t size;
+};
+
+static __attribute__((format(printf, 2, 3))) void put(struct text *text, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    int more = vsnprintf(text->bytes + text->size, sizeof text->bytes - text->size, format, args);
+    va_end(args);
+    text->size += more < 0 ? 0 : (size_t)more;
+    if (text->size >= sizeof text->bytes)
+        text->size = sizeof text->bytes - 1;
+}
+
+static const char *string_of(const struct cld_kcheck_sites *sites, uint32_t offset) {
+    return offset ? (const char *)sites + offset : "";
+}
+
+/* Line `number` of a file, if that is one that a program's source was kept in; its length, -1 if there is
+ * none. */
+static int read_line(const char *path, uint32_t number, char *line, size_t room) {
+    struct stat about;
+    int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (file < 0)
+        return -1;
+    FILE *stream = !fstat(file, &about) && S_ISREG(about.st_mode) ? fdopen(file, "r") : NULL;
+    if (!stream) {
+        close(file);
+        return -1;
+    }
+    int length = -1;
+    for (uint32_t i = 1; i <= number && fgets(line, (int)room, stream); i++) {
+        size_t size = strcspn(line, "\n");
+        bool is_cut = !line[size];
+        length = i == number ? (int)size : -1;
+        line[size] = 0;
+        for (int c = 0; is_cut && c != EOF && c != '\n';)
+            c = fgetc(stream);
+    }
+    fclose(stream);
+    return length;
+}
+
+static void put_site(struct text *text, const struct cld_kcheck_sites *sites,
+                     const struct cld_kcheck_site *site) {
+    const char *file = string_of(sites, site->file);
+    if (!site->line) {
+        put(text, "  (no line known)\n");
+        return;
+    }
+    const char *shown =
+        strrchr(file, '/'); /* of the copy that is kept of a source, the folder says nothing */
+    shown = shown && !strcmp(shown, "/program.cl") ? shown + 1 : *file ? file : "program.cl";
+    put(text, "  at %s:%" PRIu32 ":%" PRIu32 "\n", shown, site->line, site->column);
+    char line[256];
+    int length = *file ? read_line(file, site->line, line, sizeof line) : -1;
+    if (length <= 0)
+        return;
+    put(text, "    %s\n    ", line);
+    for (uint32_t i = 1; i < site->column && i <= (uint32_t)length; i++)
+        put(text, "%c", line[i - 1] == '\t' ? '\t' : ' ');
+    put(text, "^\n");
+}
+
+static void put_place(struct text *text, const struct place *place) {
+    put(text,
+        "work-item (%" PRIu64 ", %" PRIu64 ", %" PRIu64 "), group (%" PRIu64 ", %" PRIu64 ", %" PRIu64
+        "), local id (%" PRIu64 ", %" PRIu64 ", %" PRIu64 ")\n",
+        place->global_id[0], place->global_id[1], place->global_id[2], place->group[0], place->group[1],
+        place->group[2], place->local_id[0], place->local_id[1], place->local_id[2]);
+}
+
+static const char *verb(const struct cld_kcheck_site *site) {
+    return site->kind == CLD_CHECK_LOAD ? "read" : site->kind == CLD_CHECK_STORE ? "write" : "atomic";
+}
+
+static void put_object(struct text *text, const struct cld_kcheck_launch *launch,
+                       const struct report *report) {
+    static const char *const spaces[] = {"global", "local", "private", "constant", "generic"};
+    const struct cld_kcheck_site *site = report->site;
+    const char *name = string_of(launch->sites, site->name);
+    uint32_t space = site->flags & CLD_CHECK_SPACE;
+    if (!report->has_object)
+        return;
+    if (report->offset < 0)
+        put(text, "  %" PRId64 " bytes before the start of ", -report->offset);
+    else
+        put(text, "  at byte %" PRId64 " of ", report->offset);
+    put(text, "%s memory",
+        report->is_local             ? "local"
+        : space == CLD_CHECK_GENERIC ? "global"
+                                     : spaces[space]);
+    if (*name)
+        put(text, ", %s '%s'", site->flags & CLD_CHECK_OF_ARGUMENT ? "argument" : "variable", name);
+    put(text, ", which has %zu bytes", report->size);
+    if (report->made_by)
+        put(text, " (allocation %" PRIu32 ", %s)", report->number, report->made_by);
+    put(text, "\n");
+}
+
+static void print(const struct cld_kcheck_launch *launch, const struct report *report) {
+    struct text text = {.size = 0};
+    const struct cld_kcheck_site *site = report->site;
+    put(&text, "cl_driver check: kernel '%s': ", launch->kernel);
+    switch (report->finding) {
+    case OUT_OF_BOUNDS:
+        put(&text, "%s of %" PRIu64 " bytes out of bounds\n", verb(site), report->bytes);
+        break;
+    case USE_AFTER_FREE:
+        put(&text, "%s of %" PRIu64 " bytes of memory that was freed\n", verb(site), report->bytes);
+        break;
+    case NULL_POINTER:
+        put(&text, "%s of %" PRIu64 " bytes by way of a null pointer\n", verb(site), report->bytes);
+        break;
+    case UNWRITTEN:
+        put(&text, "read of %" PRIu64 " bytes that nobody has written\n", report->bytes);
+        break;
+    case MISALIGNED:
+        put(&text, "%s of %" PRIu64 " bytes at an address that is no multiple of %u\n", verb(site),
+            report->bytes, site->alignment);
+        break;
+    case RACE:
+        put(&text, "data race: %s of %" PRIu64 " bytes\n", verb(site), report->bytes);
+        break;
+    default:
+        put(&text, "barrier that not all work-items of the group come to\n");
+    }
+    put_site(&text, launch->sites, site);
+    put(&text, "  by ");
+    put_place(&text, &report->place);
+    put_object(&text, launch, report);
+    if (report->finding == RACE) {
+        put(&text, "  with a %s\n", report->is_write_before ? "write" : "read");
+        if (report->other)
+            put_site(&text, launch->sites, report->other);
+        put(&text, "  by ");
+        put_place(&text, &report->other_place);
+    } else if (report->finding == DIVERGENCE && report->other) {
+        put(&text, "  others of the group have come to another barrier\n");
+        put_site(&text, launch->sites, report->other);
+    } else if (report->finding == DIVERGENCE) {
+        put(&text, "  %" PRIu64 " work-items of the group have returned, or go another way\n",
+            report->missing);
+    }
+    if (report->count > 1)
+        put(&text, "  %" PRIu64 " times in this launch\n", report->count);
+    cld_log_text(text.bytes, text.size);
+}
+
+/* FNV-1a. */
+static uint64_t digest(const void *bytes, size_t size) {
+    uint64_t hash = 14695981039346656037u;
+    for (size_t i = 0; i < size; i++)
+        hash = (hash ^ ((const uint8_t *)bytes)[i]) * 1099511628211u;
+    return hash;
+}
+
+/* What a kernel does at each of its launches is told once. Its table of sites, with the name of the source's
+ * copy, stands for it: kernels of several programs may have one name. */
+static bool is_new(const struct cld_kcheck_launch *launch, const struct report *report) {
+    enum { MOST_TOLD = 1024 };
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static struct told {
+        uint64_t kernel;
+        uint32_t finding, line, column, other;
+    } told[MOST_TOLD];
+    static uint32_t count;
+    const struct cld_kcheck_sites *sites = launch->sites;
+    const char *file = string_of(sites, report->site->file);
+    struct told mine = {.kernel = digest(sites, sizeof *sites + sites->count * sizeof *sites->sites) ^
+                                  digest(file, strlen(file)) ^ digest(launch->kernel, strlen(launch->kernel)),
+                        .finding = report->finding,
+                        .line = report->site->line,
+                        .column = report->site->column,
+                        .other = report->other ? report->other->line : 0};
+    pthread_mutex_lock(&lock);
+    uint32_t i = 0;
+    while (i < count && memcmp(&told[i], &mine, sizeof mine) != 0)
+        i++;
+    bool is_unknown = i == count;
+    if (is_unknown && count < MOST_TOLD)
+        told[count++] = mine;
+    pthread_mutex_unlock(&lock);
+    return is_unknown;
+}
+
+void report_print_all(struct cld_kcheck_launch *launch) {
+    for (uint32_t i = 0; i < launch->report_count; i++)
+        if (is_new(launch, &launch->reports[i]))
+            print(launch, &launch->reports[i]);
+    if (launch->lost) {
+        struct text text = {.size = 0};
+        put(&text,
+            "cl_driver check: kernel '%s': %" PRIu64 " more, at other places, for which there is no room\n",
+            launch->kernel, launch->lost);
+        cld_log_text(text.bytes, text.size);
+    }
+    launch->report_count = 0;
+    launch->lost = 0;
+}

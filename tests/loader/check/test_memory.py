@@ -1,0 +1,158 @@
+"""Accesses out of bounds, of what nobody has written, and misaligned ones: the whole report of each."""
+
+from __future__ import annotations
+
+import pytest
+
+HEAD = "kernel void k(global int *a, global int *b, local int *t, int n) {\n"
+IDS = "  int i = get_global_id(0), l = get_local_id(0);\n"
+
+# name: (the kernel's body behind IDS, what is told of it).
+WRONG = {
+    "write past a buffer": (
+        "  b[i + 1] = a[i];",
+        """write of 4 bytes out of bounds
+  at program.cl:3:12
+      b[i + 1] = a[i];
+               ^
+  by work-item (63, 0, 0), group (3, 0, 0), local id (15, 0, 0)
+  at byte 256 of global memory, argument 'b', which has 256 bytes (allocation #, made by clCreateBuffer)
+""",
+    ),
+    "read before a buffer": (
+        "  b[i] = a[i - 2];",
+        """read of 4 bytes out of bounds
+  at program.cl:3:10
+      b[i] = a[i - 2];
+             ^
+  by work-item (0, 0, 0), group (0, 0, 0), local id (0, 0, 0)
+  8 bytes before the start of global memory, argument 'a', which has 256 bytes (allocation #, made by \
+clCreateBuffer)
+  2 times in this launch
+""",
+    ),
+    "read of another buffer": (
+        "  if (i == 3) b[i] = a[100000];",
+        """read of 4 bytes out of bounds
+  at program.cl:3:22
+      if (i == 3) b[i] = a[100000];
+                         ^
+  by work-item (3, 0, 0), group (0, 0, 0), local id (3, 0, 0)
+  at byte 400000 of global memory, argument 'a', which has 256 bytes (allocation #, made by clCreateBuffer)
+""",
+    ),
+    "vector past a buffer": (
+        "  if (i == 0) vstore4((int4)(1), 0, b + 61);",
+        """write of 16 bytes out of bounds
+  at program.cl:3:15
+      if (i == 0) vstore4((int4)(1), 0, b + 61);
+                  ^
+  by work-item (0, 0, 0), group (0, 0, 0), local id (0, 0, 0)
+  at byte 244 of global memory, argument 'b', which has 256 bytes (allocation #, made by clCreateBuffer)
+""",
+    ),
+    "write past a local argument": (
+        "  t[l * 2] = i;",
+        """write of 4 bytes out of bounds
+  at program.cl:3:12
+      t[l * 2] = i;
+               ^
+  by work-item (8, 0, 0), group (0, 0, 0), local id (8, 0, 0)
+  at byte 64 of local memory, argument 't', which has 64 bytes
+  32 times in this launch
+""",
+    ),
+    "write past a local variable": (
+        "  local int u[16], v[16]; u[l] = v[l] = i; if (l == 4) u[l + 13] = 1;",
+        """write of 4 bytes out of bounds
+  at program.cl:3:66
+      local int u[16], v[16]; u[l] = v[l] = i; if (l == 4) u[l + 13] = 1;
+                                                                     ^
+  by work-item (4, 0, 0), group (0, 0, 0), local id (4, 0, 0)
+  at byte 68 of local memory, variable 'k.u', which has 64 bytes
+  4 times in this launch
+""",
+    ),
+    "atomic past a buffer": (
+        "  if (i == 9) atomic_inc(b + n);",
+        """atomic of 4 bytes out of bounds
+  at program.cl:3:15
+      if (i == 9) atomic_inc(b + n);
+                  ^
+  by work-item (9, 0, 0), group (0, 0, 0), local id (9, 0, 0)
+  at byte 256 of global memory, argument 'b', which has 256 bytes (allocation #, made by clCreateBuffer)
+""",
+    ),
+    "null pointer": (
+        "  global int *p = n == 64 ? 0 : b; if (i == 2) *p = 3;",
+        """write of 4 bytes by way of a null pointer
+  at program.cl:3:51
+      global int *p = n == 64 ? 0 : b; if (i == 2) *p = 3;
+                                                      ^
+  by work-item (2, 0, 0), group (0, 0, 0), local id (2, 0, 0)
+""",
+    ),
+    "nobody has written the buffer": (
+        "  a[i] = b[i / 64 + 5];",
+        """read of 4 bytes that nobody has written
+  at program.cl:3:10
+      a[i] = b[i / 64 + 5];
+             ^
+  by work-item (0, 0, 0), group (0, 0, 0), local id (0, 0, 0)
+  at byte 20 of global memory, argument 'b', which has 256 bytes (allocation #, made by clCreateBuffer)
+""",
+    ),
+    "nobody has written local memory": (
+        "  if (l < 15) t[l] = i; barrier(CLK_LOCAL_MEM_FENCE); b[i] = t[l];",
+        """read of 4 bytes that nobody has written
+  at program.cl:3:62
+      if (l < 15) t[l] = i; barrier(CLK_LOCAL_MEM_FENCE); b[i] = t[l];
+                                                                 ^
+  by work-item (15, 0, 0), group (0, 0, 0), local id (15, 0, 0)
+  at byte 60 of local memory, argument 't', which has 64 bytes
+  4 times in this launch
+""",
+    ),
+    "misaligned vector": (
+        "  if (i == 0) *(global int4 *)(b + 2) = (int4)(1);",
+        """write of 16 bytes at an address that is no multiple of 16
+  at program.cl:3:39
+      if (i == 0) *(global int4 *)(b + 2) = (int4)(1);
+                                          ^
+  by work-item (0, 0, 0), group (0, 0, 0), local id (0, 0, 0)
+  at byte 8 of global memory, argument 'b', which has 256 bytes (allocation #, made by clCreateBuffer)
+""",
+    ),
+}
+
+# The same, as they should be.
+RIGHT = {
+    "the last element": "  b[i] = a[63 - i];",
+    "vector at the end": "  if (i == 0) vstore4((int4)(1), 0, b + 60);",
+    "unaligned vstore4": "  if (i == 0) vstore4((int4)(1), 0, b + 1);",
+    "local argument": "  t[l] = i; barrier(CLK_LOCAL_MEM_FENCE); b[i] = t[15 - l];",
+    "local variables": "  local int u[16], v[16]; u[l] = v[l] = i; b[i] = u[l] + v[l];",
+    "atomic": "  if (i == 0) b[3] = 0; barrier(CLK_GLOBAL_MEM_FENCE); if (i < 16) atomic_inc(b + 3);",
+    "pointer of two": "  global int *p = i & 1 ? a : b; p[i] = 3;",
+    "bytes": "  global char *p = (global char *)b; p[i] = i; p[i + 64] = p[i];",
+    "three components": "  int3 v = vload3(i / 4, a); if (i < 21) vstore3(v, i, b);",
+    "structure": "  struct { int x; char y; } s = {a[i], 1}; b[i] = s.x + s.y;",
+    "read of what was written before": "  b[i] = a[i]; b[i] += 1;",
+}
+
+
+@pytest.fixture(scope="module")
+def found(reports):
+    kernels = [(name, f"{HEAD}{IDS}{body}\n}}\n", 64, 16) for name, (body, _) in WRONG.items()]
+    kernels += [(name, f"{HEAD}{IDS}{body}\n}}\n", 64, 16) for name, body in RIGHT.items()]
+    return reports(kernels)
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_report(found, name):
+    assert found[name] == "cl_driver check: kernel 'k': " + WRONG[name][1]
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_no_report(found, name):
+    assert found[name] == ""
