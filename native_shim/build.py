@@ -55,6 +55,7 @@ FOLDERS = (
     "semaphore",
     "command_buffer",
     "api",
+    "validation",
     "icd",
 )
 EXPORTS = (

@@ -12,12 +12,13 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-static bool has_log;
+static bool is_watched;
 
-/* Calls cost nothing more where nobody asks why they fail. */
+/* Calls cost nothing more where nobody asks why they fail, or what they do wrong. */
 __attribute__((constructor)) static void register_table(void) {
-    has_log = !cld_setting_is(CL_DRIVER_LOG_SETTING, "off");
-    for (unsigned i = 0; has_log && i < cld_dispatch_slots; i++)
+    is_watched =
+        !cld_setting_is(CL_DRIVER_LOG_SETTING, "off") || cld_setting_is(CL_DRIVER_CHECK_SETTING, "1");
+    for (unsigned i = 0; is_watched && i < cld_dispatch_slots; i++)
         cld_dispatch[i] = cld_logged(cld_dispatch[i]);
     cld_object_set_dispatch(cld_dispatch);
 }
@@ -51,7 +52,7 @@ CL_API_ENTRY cl_int CL_API_CALL clGetPlatformIDs(cl_uint num_entries, cl_platfor
 
 static void *find(const char *name) {
     void *function = name ? cld_function(name) : NULL;
-    return has_log ? cld_logged(function) : function;
+    return is_watched ? cld_logged(function) : function;
 }
 
 EXPORT CL_API_ENTRY void *CL_API_CALL clGetExtensionFunctionAddress(const char *name) {
