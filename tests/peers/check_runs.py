@@ -108,7 +108,7 @@ def oclgrind_reports(text: str) -> list[Report]:
     return list(found.values())
 
 
-def _environment(checker: str, log: Path) -> dict[str, str]:
+def environment_of(checker: str, log: Path) -> dict[str, str]:
     if checker == "oclgrind":
         switches = dict.fromkeys(("CHECK_API", "DATA_RACES", "UNINITIALIZED"), "1")
         return {
@@ -130,7 +130,7 @@ def run(host: Path, checker: str, job: str, seconds: float = 20) -> Outcome:
     begin = time.monotonic()
     process = subprocess.Popen(
         [host, FOLDER / "job"],
-        env=_environment(checker, log),
+        env=environment_of(checker, log),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         start_new_session=True,

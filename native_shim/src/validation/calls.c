@@ -140,8 +140,10 @@ static void before(struct cld_call *call) {
     struct place place = place_of(call);
     check_handles(call, &place);
     enter_kernel(call, &place);
-    if (call_begins(call, "clEnqueue"))
+    if (call_begins(call, "clEnqueue")) {
         order_poll();
+        memory_before_enqueue(call, &place);
+    }
     if (call_is(call, "clEnqueueNDRangeKernel") || call_is(call, "clEnqueueTask"))
         memory_before_launch(call, &place);
     if (call_is(call, "clReleaseEvent"))
@@ -184,6 +186,9 @@ static const struct {
 };
 
 static void made(uintptr_t handle, enum cld_kind kind, const struct place *place, size_t size) {
+    struct known *before = handle ? object_find(handle) : NULL;
+    if (before && before->shared)
+        host_memory_unshare(before);
     struct known *known = handle ? object_made(handle, kind, place, size) : NULL;
     if (!known)
         return;
@@ -192,8 +197,10 @@ static void made(uintptr_t handle, enum cld_kind kind, const struct place *place
     const struct cld_mem *mem = kind == CLD_MEM ? cld_object_check((const void *)handle, CLD_MEM) : NULL;
     if (kernel)
         strncpy(known->name, kernel->info->name, sizeof known->name - 1);
-    if (mem)
+    if (mem) {
         known->size = mem->size;
+        host_memory_share(known, mem);
+    }
     struct known *parent = mem && mem->parent ? object_find((uintptr_t)mem->parent) : NULL;
     if (parent)
         parent->is_parent = true;
@@ -248,6 +255,8 @@ static void note_released(const struct cld_call *call, const struct place *place
     if (object && cld_object_refs(object))
         return;
     object_released(known, place);
+    if (known->shared)
+        host_memory_unshare(known);
     if (known->kind == CLD_EVENT) {
         command_drop(known->command);
         known->command = NULL;

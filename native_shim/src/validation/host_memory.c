@@ -124,7 +124,13 @@ void host_memory_forget(const struct clock *over) {
     end(over, false);
 }
 
+static struct known *all_shared; /* with CL_MEM_USE_HOST_PTR */
+
 void host_memory_written(const void *start, size_t size) {
+    for (struct known *known = all_shared; known; known = known->next_shared)
+        if (known->shared < (const uint8_t *)start + size &&
+            (const uint8_t *)start < known->shared + known->size)
+            known->has_hash = false;
     for (struct promise **link = &promises; *link;) {
         struct promise *promise = *link;
         const uint8_t *from = start;
@@ -136,4 +142,56 @@ void host_memory_written(const void *start, size_t size) {
         command_drop(promise->command);
         free(promise);
     }
+}
+
+/* Devices may have copies of such memory: what the host changes without a mapping they need not see. */
+static bool trusts_nobody;
+
+void host_memory_share(struct known *known, const struct cld_mem *mem) {
+    if (!mem->host_ptr || mem->svm || mem->parent || !mem->size || mem->size > MOST_BYTES)
+        return;
+    known->shared = mem->host_ptr;
+    known->has_hash = hash_of(known->shared, known->size, &known->hash);
+    known->next_shared = all_shared;
+    all_shared = known;
+}
+
+void host_memory_unshare(struct known *known) {
+    for (struct known **link = &all_shared; *link; link = &(*link)->next_shared)
+        if (*link == known) {
+            *link = known->next_shared;
+            break;
+        }
+    known->shared = NULL;
+}
+
+void host_memory_check_shared(struct known *known, const struct place *place) {
+    uint64_t hash;
+    if (!known->shared || !known->has_hash || known->mappings || trusts_nobody ||
+        (hash_of(known->shared, known->size, &hash) && hash == known->hash))
+        return;
+    known->has_hash = false;
+    struct message message;
+    if (!message_begin(&message, "shared memory", place, known->number))
+        return;
+    message_add(&message, "the host has changed, without a mapping, the memory of ");
+    object_describe(&message, known);
+    message_add(&message, ", made with CL_MEM_USE_HOST_PTR: commands need not see that");
+    message_add_place(&message, "", place);
+    message_add_place(&message, "made by", &known->made);
+    message_end(&message);
+}
+
+void host_memory_settle(void) {
+    for (struct known *known = all_shared; known && !trusts_nobody; known = known->next_shared) {
+        bool is_quiet = !known->mappings;
+        for (const struct use *use = known->uses; use && is_quiet; use = use->next)
+            is_quiet = command_is_over(use->command);
+        if (is_quiet && !known->has_hash)
+            known->has_hash = hash_of(known->shared, known->size, &known->hash);
+    }
+}
+
+void host_memory_trust_nobody(void) {
+    trusts_nobody = true;
 }

@@ -80,6 +80,8 @@ static void add_use(struct known *memory, uintptr_t start, uintptr_t end, bool w
     use->next = *list;
     command->holds++;
     *list = use;
+    if (memory && writes)
+        memory->has_hash = false;
 }
 
 /* A command that uses mapped memory, before the host has unmapped it. */
@@ -174,6 +176,8 @@ static void use_arguments(const struct cld_call *call, struct command *command) 
             uintptr_t pointer;
             memcpy(&pointer, kernel->block + arg->offset, sizeof pointer);
             struct known *memory = pointer ? object_find_memory(pointer, 1) : NULL;
+            if (pointer)
+                host_memory_written((const void *)pointer, 1);
             if (memory)
                 add_use(memory, memory->handle, memory->handle + memory->size, true, UNKNOWN_PART, command);
             continue;
@@ -216,6 +220,33 @@ void memory_before_launch(const struct cld_call *call, const struct place *place
         message_add_place(&message, "made by", &known->made);
         message_end(&message);
     }
+}
+
+static void check_shared(uintptr_t handle, const struct place *place) {
+    const struct cld_mem *mem;
+    struct known *root = known_of(handle, &mem);
+    if (root)
+        host_memory_check_shared(root, place);
+}
+
+/* Before a command: of the memory that the host shares. */
+void memory_before_enqueue(const struct cld_call *call, const struct place *place) {
+    static const char *const names[] = {"buffer", "src_buffer", "dst_buffer"};
+    const struct cld_kernel *kernel = cld_object_check((const void *)call_word(call, "kernel"), CLD_KERNEL);
+    for (uint32_t i = 0; kernel && i < kernel->info->arg_count; i++)
+        check_shared((uintptr_t)kernel->mems[i], place);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        uintptr_t handle = call_word(call, names[i]);
+        const struct cld_mem *mem = cld_object_check((const void *)handle, CLD_MEM);
+        uintptr_t pointer = call_word(call, "ptr"), shared = mem ? (uintptr_t)mem->host_ptr : 0;
+        /* To write such memory to its own buffer is the other way to tell of changes. */
+        if (mem && pointer - shared < mem->size)
+            host_memory_written((const void *)shared, mem->size);
+        else
+            check_shared(handle, place);
+    }
+    if (call_is(call, "clEnqueueNativeKernel") || call_is(call, "clEnqueueCommandBufferKHR"))
+        host_memory_trust_nobody();
 }
 
 static void add_mapping(const struct cld_call *call, const char *name, struct command *command) {

@@ -72,6 +72,7 @@ static uint32_t find_chain(uint64_t queue, const struct clock *clock) {
 static void host_learns(const struct clock *clock) {
     host_memory_check(clock);
     join(&command_host_knows, clock);
+    host_memory_settle();
 }
 
 void order_host_knows(const struct command *command) {

@@ -47,6 +47,10 @@ struct known {
     struct command *command;     /* of an event */
     struct use *uses;            /* of memory: memory_use.c */
     struct mapping *mappings;
+    const uint8_t *shared; /* the host's memory of a buffer, CL_MEM_USE_HOST_PTR: host_memory.c */
+    struct known *next_shared;
+    uint64_t hash; /* of what it holds, while the host may not change it */
+    bool has_hash;
     bool is_parent;  /* other memory objects are made from it, and queries give its handle */
     int users, user; /* of a kernel: calls that are in it, the thread of the last one */
     bool is_being_set;
@@ -113,6 +117,7 @@ void order_host_knows(const struct command *command);
 void order_poll(void);
 
 /* memory_use.c */
+void memory_before_enqueue(const struct cld_call *call, const struct place *place);
 void memory_before_launch(const struct cld_call *call, const struct place *place);
 void memory_after_enqueue(const struct cld_call *call, bool is_blocking, struct command *command);
 void memory_freed(struct known *known, const struct place *place);
@@ -122,6 +127,12 @@ void host_memory_promise(const void *start, size_t size, struct command *command
 void host_memory_check(const struct clock *over);  /* before the host knows that these commands have ended */
 void host_memory_forget(const struct clock *over); /* the host may learn it without us */
 void host_memory_written(const void *start, size_t size); /* by a command */
+/* Of buffers with CL_MEM_USE_HOST_PTR: what the host promises not to change without a mapping. */
+void host_memory_share(struct known *known, const struct cld_mem *mem);
+void host_memory_unshare(struct known *known);
+void host_memory_check_shared(struct known *known, const struct place *place); /* before a command uses it */
+void host_memory_settle(void);       /* the host has learned that commands have ended */
+void host_memory_trust_nobody(void); /* commands may write anywhere */
 
 /* call_words.c: an argument by its name; false if the call has none. */
 bool call_value(const struct cld_call *call, const char *name, uintptr_t *value);

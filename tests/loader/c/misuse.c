@@ -270,6 +270,39 @@ static void changed_too_early(void) {
     OK(clFinish(queue));
 }
 
+/* Of memory that the host shares with a buffer. */
+static void changed_without_mapping(void) {
+    static cl_int shared[ITEMS];
+    cl_int status, five = 5;
+    cl_mem made = clCreateBuffer(context, CL_MEM_USE_HOST_PTR, SIZE, shared, &status);
+    OK(status);
+    OK(clSetKernelArg(reader, 0, sizeof made, &made));
+    launch(queue, reader, 0, NULL, NULL);
+    OK(clFinish(queue));
+    if (wrong)
+        shared[7] = 1;
+    launch(queue, reader, 0, NULL, NULL);
+    OK(clFinish(queue));
+    cl_int *pointer = clEnqueueMapBuffer(queue, made, CL_TRUE, CL_MAP_WRITE, 0, SIZE, 0, NULL, NULL, &status);
+    OK(status);
+    pointer[8] = 1;
+    OK(clEnqueueUnmapMemObject(queue, made, pointer, 0, NULL, NULL));
+    launch(queue, reader, 0, NULL, NULL);
+    OK(clEnqueueFillBuffer(queue, made, &five, sizeof five, 0, SIZE, 0, NULL, NULL));
+    OK(clFinish(queue));
+    launch(queue, reader, 0, NULL, NULL);
+    OK(clFinish(queue));
+    /* The other way to tell of changes. */
+    shared[9] = 1;
+    OK(clEnqueueWriteBuffer(queue, made, CL_TRUE, 9 * sizeof(cl_int), sizeof(cl_int), &shared[9], 0, NULL,
+                            NULL));
+    launch(queue, reader, 0, NULL, NULL);
+    OK(clFinish(queue));
+    OK(clReleaseMemObject(made));
+    shared[10] = 1;
+    OK(clSetKernelArg(reader, 0, sizeof buffer, &buffer));
+}
+
 static void CL_CALLBACK change(cl_event event, cl_int status, void *bytes) {
     (void)event, (void)status;
     *(volatile char *)bytes = 5;
@@ -372,6 +405,7 @@ static const struct {
     {"mapped_for_reading", mapped_for_reading},
     {"written_while_mapped", written_while_mapped},
     {"changed_too_early", changed_too_early},
+    {"changed_without_mapping", changed_without_mapping},
     {"given_back_too_early", given_back_too_early},
     {"freed_too_early", freed_too_early},
     {"user_event", user_event},

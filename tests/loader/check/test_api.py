@@ -65,6 +65,11 @@ CASES = {
         "it knew that the command had ended",
         ["clEnqueueWriteBuffer"],
     ),
+    "changed_without_mapping": (
+        f"clEnqueueNDRangeKernel: the host has changed, without a mapping, the memory of {BUFFER}, made with "
+        "CL_MEM_USE_HOST_PTR: commands need not see that",
+        ["clEnqueueNDRangeKernel", "made by clCreateBuffer"],
+    ),
     "given_back_too_early": (
         "clEnqueueWriteBuffer: the host gave back the 4096 bytes at 0x[0-9a-f]+ that the command reads, .*",
         ["clEnqueueWriteBuffer"],
