@@ -247,12 +247,16 @@ _ROWS = (
         "flag",
         "0",
         "Whether a profile counts cycles, instructions, and misses of caches and branches, too.",
+    ),
+    Setting(
         "CL_DRIVER_CHECK",
         "flag",
         "0",
         "Kernels are compiled with checks, and what they do wrong with memory is told on stderr or where the "
         "log goes: accesses out of bounds, of freed memory, of what nobody has written; races; barriers that "
-        "not all work-items come to.",
+        "not all work-items come to. So is what calls do that OpenCL leaves undefined, and what is left over "
+        "at exit.",
+        in_key=True,
     ),
     Setting(
         "CL_DRIVER_ICD2",

@@ -57,6 +57,7 @@ FOLDERS = (
     "command_buffer",
     "trace",
     "api",
+    "validation",
     "icd",
 )
 EXPORTS = (

@@ -69,15 +69,14 @@ def _function(prototype: Prototype) -> list[str]:
         f"    const uintptr_t values[] = {{{values}}};",
         "    struct cld_call call;",
         "    cl_int code = CL_SUCCESS;",
-        f'    cld_call_begin(&call, "{form(prototype)}", values);',
+        f'    cld_call_begin(&call, "{form(prototype)}", values, __builtin_return_address(0));',
     ]
     if prototype.result == "void":
         lines.append(f"    {call};")
     elif prototype.result == "cl_int":
         lines.append(f"    code = {call};")
     else:
-        lines.append(f"    {prototype.result} result = {call};")
-        lines.append("    call.result = (uintptr_t)result;")
+        lines += [f"    {prototype.result} result = {call};", "    call.result = (uintptr_t)result;"]
     lines.append("    cld_call_end(&call, code);")
     if has_code:
         lines += ["    if (errcode_ret)", "        *errcode_ret = code;"]

@@ -59,6 +59,8 @@ static void destroy_memory(void *object) {
     cld_maps_free(mem);
     if (cld_kcheck_is_on && !mem->parent)
         cld_kcheck_freed(mem->data);
+    if (cld_kcheck_is_on && !mem->parent && !mem->owns_data) /* it is the host's again */
+        cld_kcheck_forget(mem->data, mem->size);
     if (mem->is_external)
         cld_mem_unmap(mem);
     if (mem->owns_data)

@@ -170,6 +170,17 @@ void cld_kcheck_freed(const void *start) {
     pthread_rwlock_unlock(&lock);
 }
 
+void cld_kcheck_forget(const void *start, size_t size) {
+    const uint8_t *end = (const uint8_t *)start + size;
+    pthread_rwlock_wrlock(&lock);
+    for (size_t at = place_for(start); at < block_count && blocks[at]->shadow.start < end;)
+        if (blocks[at]->is_freed)
+            take_out(at);
+        else
+            at++;
+    pthread_rwlock_unlock(&lock);
+}
+
 struct block *block_find(const void *address) {
     struct block *found = NULL;
     const uint8_t *at = address;

@@ -20,6 +20,9 @@ enum { CLD_CHECK_GAP = 4096 };
 void cld_kcheck_allocated(const void *start, size_t size, const char *made_by, bool is_written);
 void cld_kcheck_freed(const void *start);
 
+/* Freed memory is somebody else's again: what is known of it is forgotten. */
+void cld_kcheck_forget(const void *start, size_t size);
+
 /* The host, or a command, has written to memory, or copied it. */
 void cld_kcheck_written(const void *start, size_t size);
 void cld_kcheck_copied(const void *destination, const void *source, size_t size);

@@ -13,13 +13,14 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-static bool keeps_calls;
+static bool is_watched;
 
-/* Calls cost nothing more where nobody asks why they fail, and nobody observes them. Observers have been
- * registered: their constructors come first. */
+/* Calls cost nothing more where nobody asks why they fail or what they do wrong, and nobody observes them.
+ * Observers have been registered: their constructors come first. */
 __attribute__((constructor)) static void register_table(void) {
-    keeps_calls = !cld_setting_is(CL_DRIVER_LOG_SETTING, "off") || cld_observers[0];
-    for (unsigned i = 0; keeps_calls && i < cld_dispatch_slots; i++)
+    is_watched = !cld_setting_is(CL_DRIVER_LOG_SETTING, "off") ||
+                 cld_setting_is(CL_DRIVER_CHECK_SETTING, "1") || cld_observers[0];
+    for (unsigned i = 0; is_watched && i < cld_dispatch_slots; i++)
         cld_dispatch[i] = cld_logged(cld_dispatch[i]);
     cld_object_set_dispatch(cld_dispatch);
 }
@@ -53,7 +54,7 @@ CL_API_ENTRY cl_int CL_API_CALL clGetPlatformIDs(cl_uint num_entries, cl_platfor
 
 static void *find(const char *name) {
     void *function = name ? cld_function(name) : NULL;
-    return keeps_calls ? cld_logged(function) : function;
+    return is_watched ? cld_logged(function) : function;
 }
 
 EXPORT CL_API_ENTRY void *CL_API_CALL clGetExtensionFunctionAddress(const char *name) {

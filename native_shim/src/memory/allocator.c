@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
+#include "check/check.h"
 #include "object/observer.h"
 
 enum {
@@ -118,7 +119,7 @@ void *cld_allocate(size_t size) {
     return (uint8_t *)start + shift;
 }
 
-void cld_allocate_free(void *storage, size_t size) {
+static void give_back(void *storage, size_t size) {
     void *start = (void *)((uintptr_t)storage & ~(uintptr_t)(align_of(size) - 1));
     if (storage)
         CLD_TELL(allocated, -(int64_t)size);
@@ -126,4 +127,47 @@ void cld_allocate_free(void *storage, size_t size) {
         keep(start, class_of(size));
     else
         free(start);
+}
+
+/* What is held back where kernels have checks: for a while nobody gets it, so that whoever uses it after its
+ * end can be told of, and harms nobody. Of one word each, as what is kept. */
+enum { HELD_BACK = 1024 };
+#define MOST_HELD_BACK ((size_t)256 << 20)
+struct held_back {
+    void *storage;
+    size_t size;
+};
+static _Atomic(struct held_back *) held_back[HELD_BACK];
+static _Atomic size_t held_back_bytes;
+static _Atomic unsigned next_held_back;
+
+static void let_go(struct held_back *held) {
+    if (!held)
+        return;
+    atomic_fetch_sub(&held_back_bytes, held->size);
+    cld_kcheck_forget(held->storage, held->size);
+    give_back(held->storage, held->size);
+    free(held);
+}
+
+static void hold_back(void *storage, size_t size) {
+    struct held_back *held = storage ? malloc(sizeof *held) : NULL;
+    if (!held) {
+        cld_kcheck_forget(storage, size);
+        give_back(storage, size);
+        return;
+    }
+    *held = (struct held_back){storage, size};
+    size_t bytes = atomic_fetch_add(&held_back_bytes, size) + size;
+    unsigned at = atomic_fetch_add(&next_held_back, 1);
+    let_go(atomic_exchange(&held_back[at % HELD_BACK], held));
+    for (unsigned i = 1; i <= HELD_BACK && bytes > MOST_HELD_BACK; i++, bytes = atomic_load(&held_back_bytes))
+        let_go(atomic_exchange(&held_back[(at + i) % HELD_BACK], NULL));
+}
+
+void cld_allocate_free(void *storage, size_t size) {
+    if (__builtin_expect(cld_kcheck_is_on, false))
+        hold_back(storage, size);
+    else
+        give_back(storage, size);
 }

@@ -12,6 +12,14 @@
 #include "object/semaphore_khr.h"
 
 static _Thread_local struct cld_call *current;
+static void (*watch_before)(struct cld_call *call);
+static void (*watch_after)(struct cld_call *call, cl_int status);
+
+void cld_call_watch(void (*before)(struct cld_call *call),
+                    void (*after)(struct cld_call *call, cl_int status)) {
+    watch_before = before;
+    watch_after = after;
+}
 
 /* The arguments that a code is about, by their names in the specification. */
 static const struct {
@@ -319,8 +327,10 @@ cl_int cld_lack(const char *function, cl_int code, const char *format, ...) {
     return code;
 }
 
-void cld_call_begin(struct cld_call *call, const char *form, const uintptr_t *values) {
-    *call = (struct cld_call){.form = form, .values = values, .outer = current};
+void cld_call_begin(struct cld_call *call, const char *form, const uintptr_t *values, const void *caller) {
+    *call = (struct cld_call){.form = form, .values = values, .outer = current, .caller = caller};
+    if (watch_before)
+        watch_before(call);
     current = call;
     CLD_TELL(call_begins, call);
 }
@@ -335,5 +345,7 @@ cl_int cld_call_end(struct cld_call *call, cl_int status) {
                                                                 : "it failed");
     CLD_TELL(call_ends, call, status);
     current = call->outer;
+    if (watch_after)
+        watch_after(call, status);
     return status;
 }

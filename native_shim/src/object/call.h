@@ -10,12 +10,19 @@ struct cld_call {
     const char
         *form; /* "clSetKernelArg hkernel uarg_index uarg_size parg_value", as gen/calls.py writes it */
     const uintptr_t *values;
-    uintptr_t result;       /* at its end, of a call that returns a handle or pointer */
     struct cld_call *outer; /* the one that called the host back */
     bool is_told;           /* the log has why it fails */
+    uint64_t number;        /* of who watches, as the next two */
+    const void *caller;     /* where it returns to */
+    uintptr_t result;       /* what it returns, if that is no status: at its end */
 };
 
-void cld_call_begin(struct cld_call *call, const char *form, const uintptr_t *values);
+/* Registers what is called before and after each call, with its status. To be called by a constructor, before
+ * any call. */
+void cld_call_watch(void (*before)(struct cld_call *call),
+                    void (*after)(struct cld_call *call, cl_int status));
+
+void cld_call_begin(struct cld_call *call, const char *form, const uintptr_t *values, const void *caller);
 
 /* Writes a line even if no check did: no call fails in silence. Returns status. */
 cl_int cld_call_end(struct cld_call *call, cl_int status);

@@ -29,7 +29,23 @@ static struct dead *slot_new(void) {
     return dead;
 }
 
+/* Dead slots that nobody gets yet. */
+enum { HELD_BACK = 1 << 14 };
+static bool holds_back;
+static _Atomic(struct dead *) held_back[HELD_BACK];
+static _Atomic uint32_t next_held_back;
+
+void cld_object_hold_back(void) {
+    holds_back = true;
+}
+
 static void slot_free(struct dead *dead) {
+    if (__builtin_expect(holds_back, false)) {
+        uint32_t at = atomic_fetch_add_explicit(&next_held_back, 1, memory_order_relaxed) % HELD_BACK;
+        dead = atomic_exchange_explicit(&held_back[at], dead, memory_order_acq_rel);
+        if (!dead)
+            return;
+    }
     struct cld_self *self = cld_self();
     if (self->dead_count >= CLD_SLOT_BATCH) {
         if (self->dead_spare)

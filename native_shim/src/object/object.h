@@ -131,6 +131,10 @@ void cld_object_around_fork(void (*prepare)(void), void (*parent)(void), void (*
 void cld_slots_fork_prepare(void);
 void cld_slots_fork_done(void);
 
+/* From now on slots are not used again before many others have died, so that a handle that was released stays
+ * one. To be called by a constructor. */
+void cld_object_hold_back(void);
+
 /* Calls visit for every live object of that kind. Only where nothing is created or destroyed meanwhile. */
 void cld_object_each(enum cld_kind kind, void (*visit)(void *object));
 

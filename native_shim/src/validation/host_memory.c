@@ -1,0 +1,197 @@
+/* Memory of the host that a command which does not block reads: the host may not change it before it knows
+ * that the command has ended, whenever this driver reads it. What it holds is compared. */
+#define _GNU_SOURCE
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "validation/validation.h"
+
+enum { MOST_BYTES = 1 << 26, PIECE = 1 << 16 };
+
+struct promise {
+    struct promise *next;
+    const uint8_t *start;
+    size_t size;
+    uint64_t hash;
+    struct command *command;
+};
+static struct promise *promises;
+
+static uint64_t mix(uint64_t hash, const uint8_t *bytes, size_t size) {
+    while (size >= 8) {
+        uint64_t word;
+        memcpy(&word, bytes, 8);
+        hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
+        hash ^= hash >> 29;
+        bytes += 8;
+        size -= 8;
+    }
+    for (; size; size--)
+        hash = (hash ^ *bytes++) * UINT64_C(0x100000001b3);
+    return hash;
+}
+
+/* False: it is not there any more. By way of the system, for which that is no fault. */
+static bool hash_of(const uint8_t *start, size_t size, uint64_t *hash) {
+    static uint8_t piece[PIECE]; /* under the lock */
+    *hash = size;
+    while (size) {
+        size_t part = size < PIECE ? size : PIECE;
+        struct iovec to = {piece, part}, from = {(void *)(uintptr_t)start, part};
+        if (process_vm_readv(getpid(), &to, 1, &from, 1, 0) != (ssize_t)part)
+            return false;
+        *hash = mix(*hash, piece, part);
+        start += part;
+        size -= part;
+    }
+    return true;
+}
+
+struct meeting {
+    const uint8_t *start;
+    size_t size;
+    bool found;
+};
+
+static void meet(struct known *known, void *argument) {
+    struct meeting *meeting = argument;
+    const struct cld_mem *mem =
+        known->kind == CLD_MEM ? cld_object_check((const void *)known->handle, CLD_MEM) : NULL;
+    const uint8_t *start = mem ? mem->data : known->kind == CLD_DEAD ? (const uint8_t *)known->handle : NULL;
+    size_t size = mem ? mem->size : known->size;
+    if (start && start < meeting->start + meeting->size && meeting->start < start + size)
+        meeting->found = true;
+}
+
+/* Whether kernels may write there: it is memory of an object. */
+static bool is_of_objects(const uint8_t *start, size_t size) {
+    struct meeting meeting = {start, size, false};
+    object_each(meet, &meeting);
+    return meeting.found;
+}
+
+void host_memory_promise(const void *start, size_t size, struct command *command) {
+    uint64_t hash;
+    if (!size || size > MOST_BYTES || !command->position || is_of_objects(start, size) ||
+        !hash_of(start, size, &hash))
+        return;
+    struct promise *promise = malloc(sizeof *promise);
+    if (!promise)
+        return;
+    command->holds++;
+    *promise = (struct promise){promises, start, size, hash, command};
+    promises = promise;
+}
+
+static void tell(const struct promise *promise, bool is_there) {
+    struct message message;
+    if (!message_begin(&message, "host memory", &promise->command->place, 0))
+        return;
+    message_add(
+        &message,
+        "the host %s the %zu bytes at %p that the command reads, before it knew that the command had ended",
+        is_there ? "changed" : "gave back", promise->size, (const void *)promise->start);
+    message_add_place(&message, "", &promise->command->place);
+    message_end(&message);
+}
+
+static void end(const struct clock *over, bool compares) {
+    for (struct promise **link = &promises; *link;) {
+        struct promise *promise = *link;
+        if (over->at[promise->command->chain] < promise->command->position) {
+            link = &promise->next;
+            continue;
+        }
+        if (compares && !is_of_objects(promise->start, promise->size)) {
+            uint64_t hash;
+            bool is_there = hash_of(promise->start, promise->size, &hash);
+            if (!is_there || hash != promise->hash)
+                tell(promise, is_there);
+        }
+        *link = promise->next;
+        command_drop(promise->command);
+        free(promise);
+    }
+}
+
+void host_memory_check(const struct clock *over) {
+    end(over, true);
+}
+
+void host_memory_forget(const struct clock *over) {
+    end(over, false);
+}
+
+static struct known *all_shared; /* with CL_MEM_USE_HOST_PTR */
+
+void host_memory_written(const void *start, size_t size) {
+    for (struct known *known = all_shared; known; known = known->next_shared)
+        if (known->shared < (const uint8_t *)start + size &&
+            (const uint8_t *)start < known->shared + known->size)
+            known->has_hash = false;
+    for (struct promise **link = &promises; *link;) {
+        struct promise *promise = *link;
+        const uint8_t *from = start;
+        if (promise->start >= from + size || from >= promise->start + promise->size) {
+            link = &promise->next;
+            continue;
+        }
+        *link = promise->next;
+        command_drop(promise->command);
+        free(promise);
+    }
+}
+
+/* Devices may have copies of such memory: what the host changes without a mapping they need not see. */
+static bool trusts_nobody;
+
+void host_memory_share(struct known *known, const struct cld_mem *mem) {
+    if (!mem->host_ptr || mem->svm || mem->parent || !mem->size || mem->size > MOST_BYTES)
+        return;
+    known->shared = mem->host_ptr;
+    known->has_hash = hash_of(known->shared, known->size, &known->hash);
+    known->next_shared = all_shared;
+    all_shared = known;
+}
+
+void host_memory_unshare(struct known *known) {
+    for (struct known **link = &all_shared; *link; link = &(*link)->next_shared)
+        if (*link == known) {
+            *link = known->next_shared;
+            break;
+        }
+    known->shared = NULL;
+}
+
+void host_memory_check_shared(struct known *known, const struct place *place) {
+    uint64_t hash;
+    if (!known->shared || !known->has_hash || known->mappings || trusts_nobody ||
+        (hash_of(known->shared, known->size, &hash) && hash == known->hash))
+        return;
+    known->has_hash = false;
+    struct message message;
+    if (!message_begin(&message, "shared memory", place, known->number))
+        return;
+    message_add(&message, "the host has changed, without a mapping, the memory of ");
+    object_describe(&message, known);
+    message_add(&message, ", made with CL_MEM_USE_HOST_PTR: commands need not see that");
+    message_add_place(&message, "", place);
+    message_add_place(&message, "made by", &known->made);
+    message_end(&message);
+}
+
+void host_memory_settle(void) {
+    for (struct known *known = all_shared; known && !trusts_nobody; known = known->next_shared) {
+        bool is_quiet = !known->mappings;
+        for (const struct use *use = known->uses; use && is_quiet; use = use->next)
+            is_quiet = command_is_over(use->command);
+        if (is_quiet && !known->has_hash)
+            known->has_hash = hash_of(known->shared, known->size, &known->hash);
+    }
+}
+
+void host_memory_trust_nobody(void) {
+    trusts_nobody = true;
+}
