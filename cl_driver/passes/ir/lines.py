@@ -1,8 +1,8 @@
 """Places in the source for accesses and calls that have none, in kernels with debug information.
 
-clang merges what two lines have in common, and then names neither; passes join and hoist likewise. A reader who
-looks for the most costly load of a kernel wants a line that asks for it. What is not in the source, masks and
-addresses, stays without. Nothing but debug information and reports follows from it.
+clang merges what two lines have in common, and then names neither; passes join and hoist likewise. A reader
+who looks for the most costly load of a kernel wants a line that asks for it. What is not in the source, masks
+and addresses, stays without. Nothing but debug information and reports follows from it.
 """
 
 from __future__ import annotations
