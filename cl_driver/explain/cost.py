@@ -9,9 +9,11 @@ iteration to the next. Caches are taken to hit, branches to be predicted, all bl
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
-from .assembly import Code
+from .assembly import Assembly, Code
 
 # Slots a cycle of each resource. "vector": ports for vector arithmetic, "mul": for floating-point and
 # products, "shuffle": for moves across lanes, "issue": micro-operations in all.
@@ -139,6 +141,13 @@ def slots_of(code: Code) -> tuple[dict[str, float], int]:
     return slots, latency
 
 
+def words(code: Code) -> str:
+    """What an instruction takes of a core, in words: slots of its ports, and its latency."""
+    slots, latency = slots_of(code)
+    ports = [f"{count:.2g} {_SHORT[name]}" for name, count in slots.items() if name != "issue" and count]
+    return ", ".join([*ports, f"latency {latency}"])
+
+
 def throughput(codes: list[Code]) -> tuple[float, str]:
     """Cycles that the busiest resource needs for all of the instructions, and which it is."""
     per_cycle = _SLOTS | (_WIDE if any(code.vector_bits == 512 for code in codes) else _NARROW)
@@ -199,6 +208,12 @@ NAMES = {
 }  # fmt: skip
 
 
+_SHORT = {
+    "scalar": "scalar", "branch": "branch", "load": "load", "store": "store", "divide": "divider",
+    "mask": "mask", "shuffle": "shuffle", "vector": "vector", "mul": "FMA",
+}  # fmt: skip
+
+
 def estimate(codes: list[Code], is_loop: bool) -> tuple[float, str]:
     """Cycles of an iteration (is_loop) or of straight code, and what limits them, in words."""
     cycles, name = throughput(codes)
@@ -207,3 +222,33 @@ def estimate(codes: list[Code], is_loop: bool) -> tuple[float, str]:
         if waiting > cycles:
             cycles, name = waiting, "chain"
     return cycles, NAMES[name]
+
+
+class Spills(NamedTuple):
+    """Registers that are stored and loaded again in the innermost loops of the machine code. gain: how many
+    times as fast these would be without; number: of such instructions; lines: where they are, or between
+    which."""
+
+    gain: float = 1.0
+    number: int = 0
+    lines: tuple[int, ...] = ()
+
+
+def spilled(assembly: Assembly, is_of_file: Callable[[str], bool]) -> Spills:
+    """What the innermost loops would gain without stores and reloads of registers. is_of_file: whether a
+    file's name is that of the source."""
+    parents = {loop.parent for loop in assembly.loops.values()}
+    taken = without = 0.0
+    lines: Counter[int] = Counter()
+    for loop in assembly.body_loops():
+        if loop in parents:
+            continue
+        codes = loop.usual_codes
+        taken += estimate(codes, True)[0]
+        without += estimate([code for code in codes if not code.spill], True)[0]
+        places = [code.place for code in codes if code.spill]
+        lines.update(place[1] if place is not None and is_of_file(place[0]) else 0 for place in places)
+    number = lines.total()
+    del lines[0]
+    shown = sorted(lines) if len(lines) <= 4 else sorted((min(lines), max(lines)))
+    return Spills(taken / without if without else 1.0, number, tuple(shown))

@@ -10,6 +10,7 @@ from collections import Counter
 from typing import Any, NamedTuple
 
 from ..codegen.kernel.emit import KernelCode
+from ..codegen.library.functions import OF_LANES
 from ..compiler import pipeline, variants
 from ..jit import emit
 from ..jit.errors import CompileError
@@ -19,6 +20,7 @@ from ..passes.ir import remarks as r
 from ..records import replace
 from ..spirv.location import Location
 from . import cost
+from .advice import Advice, analyse
 from .alternatives import NOTHING, Asked, alternatives, launch_of
 from .assembly import Assembly, Code
 
@@ -32,7 +34,7 @@ class Annotation(NamedTuple):
 
 # What is said of each way to do something, and how welcome it is.
 _WAYS = {
-    (r.LOAD, r.UNIFORM): ("good", "load: one for all lanes"),
+    (r.LOAD, r.UNIFORM): ("good", "load: one for all lanes (uniform)"),
     (r.LOAD, r.CONTIGUOUS): ("good", "load: contiguous"),
     (r.LOAD, r.SHUFFLED): ("fair", "load: whole vectors and shuffles"),
     (r.LOAD, r.ASKED): (
@@ -42,7 +44,7 @@ _WAYS = {
     (r.LOAD, r.GATHER): ("poor", "load: gather"),
     (r.LOAD, r.ROWS): ("poor", "load: an OpenCL vector for each lane, and shuffles"),
     (r.LOAD, r.LANES): ("bad", "load: lane by lane"),
-    (r.STORE, r.UNIFORM): ("good", "store: one for all lanes"),
+    (r.STORE, r.UNIFORM): ("good", "store: one for all lanes (uniform)"),
     (r.STORE, r.CONTIGUOUS): ("good", "store: contiguous"),
     (r.STORE, r.SHUFFLED): ("fair", "store: whole vectors and shuffles"),
     (r.STORE, r.ASKED): ("fair", "store: contiguous where it finds that when it runs, else {why}"),
@@ -57,7 +59,10 @@ _WAYS = {
     (r.ARITHMETIC, r.AFFINE): ("plain", "arithmetic: scalar, lanes differ by a constant step"),
     (r.ARITHMETIC, r.LANES): ("bad", "arithmetic: lane by lane"),
     (r.CONTROL, r.UNIFORM): ("good", "branch: the same way for all lanes"),
-    (r.CONTROL, r.MASKED): ("fair", "branch: lanes may differ, so both ways are gone, under masks"),
+    (r.CONTROL, r.MASKED): (
+        "fair",
+        "branch: lanes may differ (divergent), so both paths are executed, under masks",
+    ),
     (r.CONTROL, r.LIVE): ("fair", "loop: lanes may leave it one by one, it goes on as long as any is in it"),
     (r.CONTROL, r.SKIPPED): ("plain", "jumped over where no lane takes part"),
     (r.CONTROL, r.BARRIER): ("plain", "barrier: all of the group come here, row by row, before any goes on"),
@@ -92,7 +97,8 @@ class Loop:
 
 class Variant:
     """The code of a kernel for some launches. title: which; facts: (level, sentence); lines: {number of a
-    line of the source: Annotations}, 0 where no line is known; instructions: {line: (all, of vectors)}."""
+    line of the source: Annotations}, 0 where no line is known; instructions: {line: (all, of vectors)};
+    spilled: what registers that are not there cost; assembly: {line: (instruction, what it takes)}."""
 
     def __init__(self, title: str, width: int, tile: tuple[int, int]) -> None:
         self.title = title
@@ -102,6 +108,8 @@ class Variant:
         self.loops: list[Loop] = []
         self.lines: dict[int, list[Annotation]] = {}
         self.instructions: dict[int, tuple[int, int]] = {}
+        self.spilled = cost.Spills()
+        self.assembly: dict[int, list[tuple[str, str]]] = {}
 
 
 class Alternative(NamedTuple):
@@ -117,13 +125,17 @@ class Alternative(NamedTuple):
 
 class Kernel:
     """name; variants, the one for most launches first; launch: what alternatives are estimated for, in
-    words."""
+    words; usual: which variant most launches run in the end; advice: the best first; heat: the share of each
+    line of the source in what the code costs."""
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.variants: list[Variant] = []
         self.launch = ""
         self.alternatives: list[Alternative] = []
+        self.usual = 0
+        self.advice: list[Advice] = []
+        self.heat: dict[int, float] = {}
 
 
 class Report:
@@ -164,6 +176,7 @@ def kernel_report(
             title = "for a kernel that has run for a while"
         _remarks(tiled).choose("parts of tiles", _remarks(code).choices.get("parts of tiles", ""))
         made.variants.append(_variant(program, tiled, title, variants.TILED, file))
+        made.usual = 1 if code.has_free_groups else 0
     if code.apart_args:
         args = program.reflections[name].args
         names = ", ".join(args[number].name or f"argument {number}" for number in code.apart_args)
@@ -188,7 +201,30 @@ def kernel_report(
         _add_size_variant(made, program, file, local_size, code.apart_args, variants.LINEAR)
     elif code.may_run_in_lockstep:
         _add_size_variant(made, program, file, local_size, code.apart_args, variants.GROUP)
+    _advise(made, program, code, file, local_size, asked)
     return made
+
+
+def _advise(
+    made: Kernel,
+    program: pipeline.Prepared,
+    code: KernelCode,
+    file: str,
+    local_size: list[int] | None,
+    asked: Asked,
+) -> None:
+    """What bounds the kernel, and which lines take how much, where that can be estimated."""
+    launch = launch_of(program.reflections[made.name].args, local_size, asked)
+    if program.exchange_ids(made.name):
+        (x, y, z), (a, b, c) = launch.global_size, launch.local_size
+        launch = replace(launch, global_size=(y, x, z), local_size=(b, a, c))
+    if program.is_unoptimised(made.name) or program.is_too_large(made.name):
+        return
+    known = bool(asked.global_size), local_size is not None
+    spilled = made.variants[made.usual].spilled
+    found = analyse(program, code, launch, known, spilled, lambda i: line_of(i.line, file))
+    if found is not None:
+        made.advice, made.heat = found.advice, found.heat
 
 
 def _say_alternatives(
@@ -386,11 +422,15 @@ def _say_code(made: Variant, assembly: Assembly, file: str, architecture: str) -
         for code in block.codes:
             line = code.place[1] if code.place and _same_file(code.place[0], file) else 0
             counts[line] += 1
+            takes = cost.words(code) if architecture == "x86_64" else ""
+            made.assembly.setdefault(line, []).append((code.text.replace("\t", " "), takes))
             vectors[line] += _is_vector(code, architecture)
             if code.spill:
                 spills[line, code.spill] += 1
             if code.mnemonic in ("call", "callq", "bl") and code.operands:
-                calls[line, code.operands[0].strip('"').removesuffix("@PLT")] += 1
+                name = code.operands[0].strip('"').removesuffix("@PLT")
+                if not name.startswith(OF_LANES):  # scalar code for each lane, which is told of already
+                    calls[line, name] += 1
     if made.width == 1:  # LLVM's vectoriser decides, after the code generator
         for line, count in counts.items():
             found = vectors[line]
@@ -419,6 +459,8 @@ def _say_code(made: Variant, assembly: Assembly, file: str, architecture: str) -
     if not calls:
         made.facts.append(Annotation("good", "calls that were not inlined: none"))
     parents = {loop.parent for loop in assembly.loops.values()}
+    if architecture == "x86_64":
+        made.spilled = cost.spilled(assembly, lambda name: _same_file(name, file))
     for loop in assembly.body_loops():
         lines = {c.place[1] for c in loop.codes if c.place and _same_file(c.place[0], file)}
         is_known = architecture == "x86_64"

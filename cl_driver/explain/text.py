@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from .report import Alternative, Loop, Report, Variant
+from .advice import Advice
+from .report import Alternative, Kernel, Loop, Report, Variant
 
 
 def loop_text(loop: Loop) -> str:
@@ -42,6 +43,16 @@ def alternative_text(alternative: Alternative) -> str:
     return f"{what} at a time{' (chosen)' if alternative.chosen else ''}: {alternative.text}"
 
 
+def sentences(kernel: Kernel, advice: Advice) -> list[str]:
+    """A piece of advice: what bounds the kernel, what to change, what that would gain."""
+    found = [f"{advice.bound}.", f"{advice.change[:1].upper()}{advice.change[1:]}."]
+    if advice.gain > 1:
+        found.append(
+            f"Estimated gain: {advice.gain:.2g} times as fast (by the model of costs, for {kernel.launch})."
+        )
+    return found
+
+
 def heading(variant: Variant) -> str:
     """What a variant is."""
     columns, rows = variant.tile
@@ -54,24 +65,44 @@ def report_text(report: Report) -> str:
     out = [report.file or "a program without debug information", *(f"  {line}" for line in report.about)]
     out += [f"  {LEGEND}"]
     for kernel in report.kernels:
+        if kernel.advice:
+            out += ["", f"kernel {kernel.name}"]
+            out += [f"  {sentence}" for advice in kernel.advice for sentence in sentences(kernel, advice)]
         if kernel.alternatives:
             out += ["", f"kernel {kernel.name}, estimates for {kernel.launch}", f"  {ESTIMATED}"]
             out += [f"  {alternative_text(alternative)}" for alternative in kernel.alternatives]
-        for variant in kernel.variants:
+        for variant in usual_first(kernel):
             out += ["", f"kernel {kernel.name}, {heading(variant)}"]
             out += [f"  {fact.text}" for fact in variant.facts]
             out += [f"  {loop_text(loop)}" for loop in variant.loops]
-            out += _lines(report, variant)
+            out += _lines(report, variant, kernel.heat if variant is kernel.variants[kernel.usual] else {})
+    out += ["", *LEVELS]
     return "\n".join(out) + "\n"
 
 
-def _lines(report: Report, variant: Variant) -> list[str]:
+def usual_first(kernel: Kernel) -> list[Variant]:
+    """The variants, that which most launches run in the end first."""
+    usual = kernel.variants[kernel.usual]
+    return [usual, *(variant for variant in kernel.variants if variant is not usual)]
+
+
+def _lines(report: Report, variant: Variant, heat: dict[int, float]) -> list[str]:
     out = []
     for number in sorted(variant.lines):
         source = report.source[number - 1].rstrip() if 0 < number <= len(report.source) else ""
         out.append(f"{number:5} | {source}" if number else "      (no line known)")
-        out += [f"      |     {_MARKS[note.level]} {note.text}" for note in variant.lines[number]]
+        if heat.get(number, 0.0) >= _WARM:
+            bar = _BAR * max(1, round(20 * heat[number]))
+            out.append(f"      |     {bar} {100 * heat[number]:.0f} % of the estimated cycles")
+        out += [f"      |     {MARKS[note.level]} {note.text}" for note in variant.lines[number]]
     return out
 
 
-_MARKS = {"good": "+", "fair": "~", "poor": "-", "bad": "!", "plain": "."}
+_WARM = 0.05  # the share of a line that is worth a bar
+_BAR = "\N{BLACK SQUARE}"
+MARKS = {"good": "+", "fair": "~", "poor": "-", "bad": "!", "plain": "."}
+LEVELS = (
+    "marks: + as good as it gets, ~ some overhead, - costly, ! one work-item at a time or a call, . scalar "
+    "code",
+    f"{_BAR}: a line's share of the cycles that the model of costs finds, caches aside",
+)

@@ -34,7 +34,8 @@ def test_threads_end_with_those_of_the_host(run_client):
 MESSAGE = re.compile(
     r"cl_driver: (?P<signal>\w+) in kernel (?P<kernel>\w+)(?: at (?P<line>\S+))? "
     r"\(byte 0x[0-9a-f]+ of its code(?P<advice>; built with -g, it has lines)?\), "
-    r"which (?P<access>[a-z ]+?)(?: 0x(?P<address>[0-9a-f]+))?\n"
+    r"which (?P<access>[a-z ]+?)(?: 0x(?P<address>[0-9a-f]+))?"
+    r"; CL_DRIVER_CHECK=1, or cl-driver run --check, finds out more\n"
 )
 
 

@@ -20,6 +20,7 @@ from cl_driver.explain.program import explain_source
 from cl_driver.explain.text import report_text
 from cl_driver.jit import emit
 from cl_driver.jit.errors import CompileError
+from cl_driver.passes.ir import remarks
 
 WIDE = host_target("", 8, "1x")
 OLD = host_target("x86-64-v2", 8, "1x")
@@ -128,6 +129,45 @@ def test_control_atomics_and_arithmetic():
         reduced="atomic: one for all lanes",
         lanes="atomic: lane by lane",
     )
+
+
+LOSING_LINES = {  # clang and passes name no line, or more than one
+    "merged": """kernel void k(global float *out, global const float *in, int n) {
+    int i = get_global_id(0);
+    if (i < n)
+        out[i] = in[i];
+    else
+        out[i] = 0.0f;
+}
+""",
+    "sincos": """kernel void k(global float2 *out, global const float *in) {
+    int i = get_global_id(0);
+    out[i] = (float2)(sin(in[i]), cos(in[i]));
+}
+""",
+    "image": """constant sampler_t s = CLK_NORMALIZED_COORDS_FALSE | CLK_ADDRESS_CLAMP | CLK_FILTER_NEAREST;
+kernel void k(read_only image2d_t in, write_only image2d_t out) {
+    int2 at = (int2)(get_global_id(0), get_global_id(1));
+    write_imagef(out, at, read_imagef(in, s, at.yx) + read_imagef(in, s, at));
+}
+""",
+    "components": """kernel void k(global float4 *a, global const int *which, float x) {
+    global float4 *p = a + which[get_global_id(0)];
+    if (x > 0) p->x = x; else p->x = -x;
+}
+""",
+}
+
+
+@pytest.mark.parametrize("source", LOSING_LINES.values(), ids=LOSING_LINES)
+@pytest.mark.parametrize("width", [4, 8])
+def test_no_access_is_without_a_line(source, width):
+    context = Context(host_target("", width, "1x"), "-g", {})
+    program = pipeline.prepare(compile_source(source.encode(), {}, context).spirv, context)
+    program.explains = True
+    notes = pipeline.entry(program, "k").remarks.notes
+    accesses = [note for note in notes if note.what in (remarks.LOAD, remarks.STORE)]
+    assert accesses and all(note.location is not None and note.location.line > 0 for note in accesses)
 
 
 def test_functions_and_built_ins_are_told_where_they_are():

@@ -307,6 +307,10 @@ class KernelEmitter(AbiFields):
         if any(len(self._exit_targets(region)) > 1 for region in plan.regions):
             self.allocas.append("  %next_region = alloca i32, align 4")
         if debug.locations(plan):
+            from ...passes.ir.lines import complete_lines  # not for most kernels
+
+            for function in plan.own_functions():
+                complete_lines(function)
             self.debug = debug.DebugEmitter(plan)
         if plan.uses_printf and self.redundant:
             self._has_printed = self.alloca("i8", 1)

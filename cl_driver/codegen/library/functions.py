@@ -28,6 +28,8 @@ _NATIVE = {YIELD: "void ()", **DEVICE_FUNCTIONS}
 
 UNSAFE_IN_NAMES = str.maketrans({'"': "_", "\\": "_", "\n": "_"})
 
+OF_LANES = "lanes."  # how symbols of functions begin that do something for each lane
+
 
 class Library(Protocol):
     """Where functions of the builtin library come from."""
@@ -153,7 +155,7 @@ class ModuleEmitter:
         """The symbol of a function that define() makes the text of, given the symbol: one for each key."""
         symbol = self._shared.get(key)
         if symbol is None:
-            symbol = self._shared[key] = f"@lanes.{len(self._shared)}"
+            symbol = self._shared[key] = f"@{OF_LANES}{len(self._shared)}"
             self.functions.append(define(symbol))
         return symbol
 

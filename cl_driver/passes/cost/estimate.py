@@ -10,10 +10,14 @@ strides (locality.py). A core overlaps what it can: the busiest resource counts,
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import TypeAlias
 
 from ...records import field, record, replace
+from ...spirv.module import Function
 from ..analysis.redundant_items import redundant_dimensions, repeated_dimensions
 from ..ir.plan import KernelPlan, Region
+from ..ir.shapes import ShapeInfo
 from .cpu_models import NAMES, CpuModel, cycles
 from .launch import Launch
 from .locality import Access, traffic
@@ -21,6 +25,10 @@ from .operations import Operations
 from .region_visits import Visits
 from .region_work import RegionWork
 from .work import VECTOR_OVERHEAD, CallCosts
+
+OperationsOf: TypeAlias = Callable[
+    [CpuModel, ShapeInfo, int, "Callable[[Function], float] | None"], Operations
+]
 
 # Microseconds of a launch with nothing to do: a queue, threads that wake; cycles of a group.
 LAUNCH_OVERHEAD = 1.5
@@ -33,7 +41,8 @@ class Estimate:
     """Of one execution of the code for `items` work-items. cycles: in all, where caches hit; arithmetic,
     memory, latency: what those are spent on, waiting being what nothing else fills; limit: the busiest
     resource; bytes: of a work-item by kind of access; lines: that a launch brings into each cache; launch:
-    its time in microseconds, with bandwidth."""
+    its time in microseconds, with bandwidth; busy, fetching: cycles that its cores compute, and that lines
+    take to come; works: what each region does, and how often."""
 
     items: int
     cycles: float = 0.0
@@ -44,6 +53,9 @@ class Estimate:
     bytes: dict[str, float] = field(default_factory=dict)
     lines: list[float] = field(default_factory=list)
     launch: float = 0.0
+    busy: float = 0.0
+    fetching: float = 0.0
+    works: list[tuple[RegionWork, float]] = field(default_factory=list)
 
     @property
     def per_item(self) -> float:
@@ -51,13 +63,17 @@ class Estimate:
         return self.cycles / self.items
 
 
-def estimate(plan: KernelPlan, model: CpuModel, launch: Launch) -> Estimate:
-    """What a plan costs on a CPU, and a launch of it."""
-    return _Estimator(plan, model, launch).run()
+def estimate(
+    plan: KernelPlan, model: CpuModel, launch: Launch, operations: OperationsOf = Operations
+) -> Estimate:
+    """What a plan costs on a CPU, and a launch of it. operations: what instructions cost, for whoever asks
+    what a kernel would cost if some of them cost something else."""
+    return _Estimator(plan, model, launch, operations).run()
 
 
 class _Estimator:
-    def __init__(self, plan: KernelPlan, model: CpuModel, launch: Launch) -> None:
+    def __init__(self, plan: KernelPlan, model: CpuModel, launch: Launch, operations: OperationsOf) -> None:
+        self.operations = operations
         self.plan, self.model, self.options = plan, model, plan.options
         # The groups that run.
         count = 3 - repeated_dimensions(plan)
@@ -88,6 +104,7 @@ class _Estimator:
         overhead = vectors * VECTOR_OVERHEAD + groups * (_GROUP_OVERHEAD + self.once)
         busy = vectors * result.cycles + overhead
         fetching = sum(n * each for n, each in zip(result.lines, model.line_cycles, strict=True))
+        result.busy, result.fetching = busy, fetching
         spread = min(launch.cores, groups)
         result.launch = LAUNCH_OVERHEAD + math.hypot(busy, fetching) / (model.clock * 1000 * max(spread, 1))
         return result
@@ -111,10 +128,11 @@ class _Estimator:
 
     def _region(self, region: Region, visits: float) -> None:
         width = 1 if region.once else self.options.width
-        operations = Operations(self.model, region.shapes, width, self.calls.cycles)
+        operations = self.operations(self.model, region.shapes, width, self.calls.cycles)
         operations.note_updates(region.function)
         work = RegionWork(self.visits.flow(region), operations, region, bool(self.options.group))
         work.run()
+        self.result.works.append((work, visits))
         if region.once:
             self.once += visits * work.cycles
             return

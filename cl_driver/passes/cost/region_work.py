@@ -37,7 +37,7 @@ from .work import ITERATION, LoopWork, chains, missing_registers, spill
 class RegionWork:
     """What one execution of a region's code takes. cycles: where caches hit; arithmetic, memory: what the
     busiest resource of each kind needs; slots: of all resources; bytes: of a work-item of each part, by kind
-    of access."""
+    of access; times: how often each instruction is executed."""
 
     def __init__(self, flow: Flow, operations: Operations, region: Region, in_lockstep: bool) -> None:
         self.flow, self.operations, self.region, self.in_lockstep = flow, operations, region, in_lockstep
@@ -48,6 +48,7 @@ class RegionWork:
         self.accesses: list[Access] = []
         self.costs: dict[Instruction, Cost] = {}
         self.homes: dict[Instruction, Loop | None] = {}
+        self.times: dict[Instruction, float] = {}
 
     def run(self) -> None:
         """Adds up all instructions."""
@@ -59,6 +60,7 @@ class RegionWork:
                 home = self.homes[i] = self._home(i, own)
                 cost = self.costs[i] = self._cost(i, block)
                 times = flow.mean(block) if home is own else self._entries(block, own, home)
+                self.times[i] = times
                 total = of_loops.setdefault(home, [0.0] * len(NAMES))
                 for k, slots in enumerate(cost.slots):
                     if slots:
@@ -117,7 +119,7 @@ class RegionWork:
 
     def _access(self, i: Instruction, block: Block) -> Cost:
         pointer, size = place_of(i)[0], size_in_memory(i)
-        kind, stride = self.operations.how_reached(i, self._sampled_stride)
+        kind, stride = self.operations.how_reached(i, self.sampled_stride)
         times = self.flow.mean(block)
         of_items = size / self.operations.width if kind == UNIFORM else size
         self.bytes[kind] = self.bytes.get(kind, 0.0) + of_items * times
@@ -145,7 +147,7 @@ class RegionWork:
         both = [a * b if isinstance(a, float) and isinstance(b, float) else 0.0 for a, b in pairs]
         return self._mean(both[:: len(self.samples.lanes)])
 
-    def _sampled_stride(self, i: Instruction) -> int | None:
+    def sampled_stride(self, i: Instruction) -> int | None:
         """What the stride of most vectors is, where it is known only when they run."""
         samples, numbers = self.samples, _offsets(self.flow.frame, i)
         found: dict[int | None, int] = {}

@@ -233,6 +233,11 @@ class KernelPlan:
         may_choose = self.options.width > 1 and not self.options.sub_groups and not self.uses_barrier
         return regions[0] if may_choose and len(regions) == 1 else None
 
+    def own_functions(self) -> list[Function]:
+        """The code of its regions, and of functions for all lanes."""
+        made = [function.function for function in self.vector_functions.values()]
+        return [*(region.function for region in self.regions), *made]
+
     @property
     def uses_barrier(self) -> bool:
         """True if the group must finish one region before it starts another."""

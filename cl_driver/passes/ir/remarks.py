@@ -10,7 +10,7 @@ from collections import Counter
 from ...fast_typing import NamedTuple
 from ...spirv.enums import Op
 from ...spirv.location import Location
-from ...spirv.module import Instruction, Kind, Variable
+from ...spirv.module import Instruction, Kind, Value, Variable
 from .instructions import ATOMICS, EXTINST_LOADS, EXTINST_PREFETCH, EXTINST_PRINTF, EXTINST_WITH_EFFECT
 from .shapes import Stride
 
@@ -95,12 +95,14 @@ def _why_by_lane(instruction: Instruction) -> str:
 
 
 class Remarks:
-    """choices: {what was chosen: why}; notes: how often each Note was made; facts: {topic: sentences}."""
+    """choices: {what was chosen: why}; notes: how often each Note was made; facts: {topic: sentences}; masks:
+    the lanes that have a use for what an instruction computes."""
 
     def __init__(self, choices: dict[str, str] | None = None) -> None:
         self.choices = dict(choices or {})
         self.notes: Counter[Note] = Counter()
         self.facts: dict[str, list[tuple[Any, ...]]] = {}
+        self.masks: dict[Instruction, Value] = {}
         self._own: list[Note] = []
         self._way = "", 0.0
         self._instruction: Instruction | None = None
@@ -116,6 +118,11 @@ class Remarks:
     def fact(self, topic: str, *values: Any) -> None:
         """Something about the whole kernel."""
         self.facts.setdefault(topic, []).append(values)
+
+    def under(self, instructions: list[Instruction], mask: Value) -> None:
+        """Instructions of a block, which all lanes execute, are there for those of a mask."""
+        for i in instructions:
+            self.masks.setdefault(i, mask)
 
     def control(self, instruction: Instruction, how: str, why: str = "") -> None:
         """What became of a branch or loop."""

@@ -42,8 +42,11 @@ class _Expansion:
                 continue
             old, block.instructions = self.with_sincos(block), []
             for instruction in old:
+                count = len(block.instructions)
                 if not self.expand(instruction):
                     block.instructions.append(instruction)
+                for made in block.instructions[count:]:
+                    made.line = instruction.line
         return self.grown > 0
 
     def with_sincos(self, block: Block) -> list[Instruction]:
@@ -65,6 +68,7 @@ class _Expansion:
                 sincos = Instruction(Op.ExtInst, i.type, [name, OpenCLStd.sincos, x, variable], block)
                 cosine = Instruction(Op.Load, i.type, [variable], block)
                 cosine.memory = MemoryAccess()
+                sincos.line = cosine.line = i.line
                 result += (sincos, cosine)
                 made[x] = {OpenCLStd.sin: sincos, OpenCLStd.cos: cosine}
             i.op, i.operands = Op.CopyObject, [made[x][i.operands[1]]]

@@ -238,10 +238,10 @@ class _Lowering:
                 if not _is_image_instruction(i):
                     block.instructions.append(i)
                     continue
-                count = len(block.instructions)
+                count, first = len(block.instructions), len(self.first)
                 lower = LOWERINGS.get(i.op) or _Lowering.call_of_program
                 result = lower(self, i)
-                for made in block.instructions[count:]:
+                for made in (*block.instructions[count:], *self.first[first:]):
                     made.line = i.line
                 if result is not None:
                     replaced[i] = self.converted(result, i.type)

@@ -341,6 +341,8 @@ class _Linearizer:
         self.region(self.region_nodes(loop), mask, loop, filled)
 
     def put_mask(self, instructions: list[Instruction], mask: Value) -> None:
+        if self.remarks is not None:
+            self.remarks.under(instructions, mask)
         for instruction in instructions:
             if instruction.mask is None and needs_mask(instruction):
                 instruction.mask = mask

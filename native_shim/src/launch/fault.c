@@ -180,7 +180,7 @@ static void tell(const struct signal *which, const siginfo_t *info, const struct
             put_address(&line, info->si_addr);
         }
     }
-    put(&line, "\n");
+    put(&line, "; CL_DRIVER_CHECK=1, or cl-driver run --check, finds out more\n");
     if (is_for_messages(STDERR_FILENO) && write(STDERR_FILENO, line.text, line.size) < 0)
         return;
 }

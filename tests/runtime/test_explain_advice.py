@@ -1,0 +1,157 @@
+"""What cl-driver explain advises: kernels with one known problem each, which the first sentence names."""
+
+from __future__ import annotations
+
+import platform
+
+import pytest
+
+from cl_driver.compiler.source import Context
+from cl_driver.device.target import host_target
+from cl_driver.explain.alternatives import Asked
+from cl_driver.explain.program import explain_source
+from cl_driver.explain.text import report_text, sentences
+
+pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="names levels of x86-64")
+
+LEVELS = ("x86-64-v3", "x86-64-v4")  # AVX2, AVX-512
+
+
+def kernel_of(source: str, level: str, local: list[int] | None = None, **asked):
+    context = Context(host_target(level), "", {})
+    return explain_source(source.encode(), {}, context, None, local, Asked(**asked)).kernels[0]
+
+
+def first(source: str, level: str, local: list[int] | None = None, **asked) -> str:
+    return kernel_of(source, level, local, **asked).advice[0].bound
+
+
+CROWD = 97
+PROBLEMS = {
+    "strided access: at line 3 neighbouring work-items are 64 bytes apart": """
+kernel void k(global float *out, global const float *in) {
+    size_t i = get_global_id(0); out[i] = in[i * 16] * 2.0f;
+}""",
+    "gathers: at line 5": """
+kernel void k(global float *out, global const float *table, global const int *index) {
+    size_t i = get_global_id(0); float sum = 0.0f;
+    for (int j = 0; j < 8; j++)
+        sum += table[index[i] + j * 1031] + table[index[i] ^ (j * 77)];
+    out[i] = sum;
+}""",
+    "divergence: at lines 5, 6, 7 and 8": """
+kernel void k(global float *out, global const float *in, global const int *kind) {
+    size_t i = get_global_id(0); float x = in[i];
+    switch (kind[i] & 3) {
+    case 0: x = exp(x) * x; break;
+    case 1: x = sin(x) + x; break;
+    case 2: x = log(x + 2.0f); break;
+    default: x = pow(x, 1.7f); break;
+    }
+    out[i] = x;
+}""",
+    "spilled registers: the innermost loops": "kernel void k(global uint *a, int n) {\n"
+    + "size_t i = get_global_id(0);\n"
+    + "".join(f"uint v{k} = a[i + {k}];\n" for k in range(CROWD))
+    + "for (int j = 0; j < n; j++) {\n"
+    + "".join(f"v{k} ^= v{(k * 37 + 11) % CROWD};\n" for k in range(CROWD))
+    + "}\n"
+    + "".join(f"a[i + {k}] = v{k};\n" for k in range(CROWD))
+    + "}",
+    "double precision: at line 5": """
+kernel void k(global float *out, global const float *in, int n) {
+    size_t i = get_global_id(0); float x = in[i];
+    for (int j = 0; j < n; j++)
+        x = x * 1.0001 + 0.5 * x * x;
+    out[i] = x;
+}""",
+    "divisions: at line 4 integers are divided by a variable": """
+kernel void k(global uint *out, global const uint *in, uint n) {
+    size_t i = get_global_id(0);
+    out[i] = in[i] / n + in[i] % (n + 3);
+}""",
+    "calls: line 4 calls printf": """
+kernel void k(global float *a) {
+    size_t i = get_global_id(0); float x = a[i];
+    if (x < 0.0f) printf("%f", x);
+    a[i] = x * 2.0f;
+}""",
+    "atomics: at line 3 global atomics": """
+kernel void k(global int *bins, global const uchar *in) {
+    size_t i = get_global_id(0); atomic_inc(bins + in[i] * 3);
+}""",
+    "uncoalesced structures: at line 5": """
+typedef struct { float x, y, z, mass; int kind; } body;
+kernel void k(global float *out, global const body *bodies) {
+    size_t i = get_global_id(0);
+    out[i] = bodies[i].x * bodies[i].mass + bodies[i].z;
+}""",
+}
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("problem", PROBLEMS)
+def test_the_first_sentence_names_the_problem(problem, level):
+    kernel = kernel_of(PROBLEMS[problem], level)
+    assert kernel.advice[0].bound.startswith("Bound by " + problem), kernel.advice
+    assert kernel.advice[0].gain >= 1.15
+
+
+ROWS = """kernel void k(global float *a) {
+    size_t i = get_global_id(0) + get_global_size(0) * get_global_id(1); a[i] = a[i] * 2.0f + 1.0f;
+}"""
+GROUPS = """kernel void k(global float *out, global const float *in, local float *tile) {
+    size_t i = get_global_id(0), l = get_local_id(0);
+    tile[l] = in[i];
+    barrier(CLK_LOCAL_MEM_FENCE);
+    out[i] = tile[get_local_size(0) - 1 - l];
+}"""
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_launches_that_do_not_suit_the_kernel(level):
+    assert "a small launch: with 1024 work-items" in first(ROWS, level, global_size=(1024,))
+    assert "the tail: a row of 17 work-items" in first(ROWS, level, global_size=(17, 60000))
+    for size in (1, 3):
+        assert f"a bad local size: rows of groups of {size} " in first(
+            GROUPS, level, [size, 1, 1], global_size=(1048320,)
+        )
+    for size in (None, [256, 1, 1]):
+        assert "bad local size" not in first(GROUPS, level, size, global_size=(1 << 20,))
+    for rows in (ROWS, ROWS.replace("1.0f", "3.0f")):
+        assert "a small launch" not in first(rows, level, global_size=(1 << 20,))
+        assert "the tail" not in first(rows, level, global_size=(1024, 1024))
+
+
+FINE = {
+    "triad": "out[i] = a[i] * b[i] + 1.0f;",
+    "function": "out[i] = sin(a[i]) * exp(b[i]);",
+    "guard": "if (i < n) out[i] = a[i] + b[i];",
+    "stencil": "if (i > 0 && i < n - 1) out[i] = a[i - 1] + a[i] + a[i + 1];",
+    "polynomial": "float x = a[i]; for (int j = 0; j < n; j++) x = x * 0.5f + 0.25f; out[i] = x;",
+    "uniform branch": "if (n > 3) out[i] = exp(a[i]); else out[i] = log(a[i]);",
+    "rows": "float s = 0; for (int j = 0; j < n; j++) s += a[j * n + i]; out[i] = s;",
+    "doubles that are wanted": "out[i] = (float)((double)n * 0.1) + a[i];",
+    "division by a constant": "out[i] = (int)a[i] / 7 + (int)b[i] % 16;",
+}
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("name", FINE)
+def test_kernels_without_a_problem_have_nothing_to_gain(name, level):
+    source = "kernel void k(global float *out, global const float *a, global const float *b, int n) {\n"
+    kernel = kernel_of(f"{source}int i = get_global_id(0); {FINE[name]}\n}}", level)
+    (advice,) = kernel.advice
+    assert advice.gain == 1 and "nothing to gain" in advice.change, advice
+    assert len(sentences(kernel, advice)) == 2
+
+
+def test_shares_of_lines_and_both_reports():
+    source = PROBLEMS["gathers: at line 5"]
+    context = Context(host_target(), "", {})
+    report = explain_source(source.encode(), {}, context)
+    kernel = report.kernels[0]
+    assert abs(sum(kernel.heat.values()) - 1) < 1e-6 and kernel.heat[5] > 0.8
+    text = report_text(report)
+    assert text.index("Bound by gathers") < text.index("Estimated gain") < text.index("load: gather")
+    assert "% of the estimated cycles" in text and "marks: " in text
