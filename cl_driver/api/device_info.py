@@ -30,7 +30,14 @@ CL_DEVICE_SPIRV_EXTENSIONS_KHR = 0x12BA
 CL_DEVICE_SPIRV_CAPABILITIES_KHR = 0x12BB
 
 # PCI vendor identifiers, which CL_DEVICE_VENDOR_ID must use where there is one.
-VENDOR_IDS = {"GenuineIntel": 0x8086, "AuthenticAMD": 0x1022, "0x41": 0x13B5, "0x61": 0x106B, "0x51": 0x5143}
+VENDOR_IDS = {
+    "GenuineIntel": 0x8086,
+    "AuthenticAMD": 0x1022,
+    "Arm": 0x13B5,
+    "Apple": 0x106B,
+    "Qualcomm": 0x5143,
+    "NVIDIA": 0x10DE,
+}
 
 
 def _overridden(setting: str, otherwise: Callable[[Device], str]) -> Callable[[Device], str]:

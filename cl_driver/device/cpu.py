@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from .files import read
+from .files import read, read_bytes
 
 # /proc/cpuinfo flags whose LLVM feature has another name. A flag that is in neither table is not passed on.
 X86_RENAMED = {
@@ -152,13 +152,28 @@ def host_cpu() -> Cpu:
     if not _host:
         architecture = os.uname().machine
         fields = _first_processor("/proc/cpuinfo")
-        flags = frozenset((fields.get("flags") or fields.get("Features") or "").split())
-        name = fields.get("model name") or fields.get("Processor") or fields.get("Hardware") or architecture
-        vendor = fields.get("vendor_id") or fields.get("CPU implementer") or ""
-        _host.append(
-            Cpu(architecture, " ".join(name.split()), vendor, flags, _clock(fields), identity_of(fields))
-        )
+        _host.append(_arm(fields) if architecture == "aarch64" else _x86(architecture, fields))
     return _host[0]
+
+
+def _x86(architecture: str, fields: dict[str, str]) -> Cpu:
+    flags = frozenset(fields.get("flags", "").split())
+    name = " ".join(fields.get("model name", architecture).split())
+    return Cpu(architecture, name, fields.get("vendor_id", ""), flags, _clock(fields), identity_of(fields))
+
+
+def _arm(fields: dict[str, str]) -> Cpu:
+    """The file is the host's, of whatever architecture, under an emulator (qemu's before 8.2): the process's
+    own auxiliary vector tells then what there is."""
+    from . import arm_cores
+
+    if "Features" not in fields:
+        return Cpu("aarch64", "aarch64", "", arm_cores.flags_of(read_bytes("/proc/self/auxv")), 0)
+    identity = identity_of(fields)
+    name = arm_cores.name_of(identity) or fields.get("model name") or fields.get("Hardware") or "aarch64"
+    flags = frozenset(fields["Features"].split())
+    vendor = arm_cores.vendor_of(identity)
+    return Cpu("aarch64", " ".join(name.split()), vendor, flags, _clock(fields), identity)
 
 
 def _first_processor(cpuinfo: str) -> dict[str, str]:

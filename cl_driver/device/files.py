@@ -12,6 +12,15 @@ def read(path: str) -> str:
         return ""
 
 
+def read_bytes(path: str) -> bytes:
+    """The file's bytes; none where it cannot be read."""
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError:
+        return b""
+
+
 def numbered(folder: str, prefix: str) -> list[str]:
     """The paths folder/prefixN, in order of N; [] where there is no such folder."""
     try:

@@ -84,8 +84,9 @@ def test_a_fault_is_told_before_the_host_dies_of_it(die, scene, options, end, li
     assert told, text
     assert (told["signal"], told["kernel"], told["line"]) == (end.name, "bad", line)
     assert bool(told["advice"]) == (line is None)
-    if platform.machine() != "x86_64":
-        assert told["access"].startswith("accesses address")
+    if platform.machine() != "x86_64":  # which does not say so where the address cannot be
+        known = {"program.cl:10": "reads from address", "program.cl:12": "writes to address"}
+        assert told["access"] in ("accesses address", known.get(line, access))  # the former of emulators
         return
     assert told["access"] == access
     assert address is None or told["address"] == address

@@ -78,6 +78,7 @@ static void put_name(struct line *line, const char *name) {
 
 struct registers {
     const void *program_counter;
+    const uint8_t *link; /* where a function without a frame returns to, if a register has that; NULL */
     const uint8_t *stack;
     const char *access; /* what it did with the address */
 };
@@ -87,17 +88,41 @@ static struct registers registers_of(int number, const ucontext_t *context) {
     const greg_t *all_of_them = context->uc_mcontext.gregs;
     enum { PAGE_FAULT = 14, WRITE = 2 };
     bool known = number == SIGSEGV && all_of_them[REG_TRAPNO] == PAGE_FAULT;
-    return (struct registers){(const void *)(uintptr_t)all_of_them[REG_RIP],
+    return (struct registers){(const void *)(uintptr_t)all_of_them[REG_RIP], NULL,
                               (const uint8_t *)(uintptr_t)all_of_them[REG_RSP],
                               !known                         ? "accesses"
                               : all_of_them[REG_ERR] & WRITE ? "writes to"
                                                              : "reads from"};
 }
 #elif defined(__aarch64__)
+/* The kernel's record of the exception's syndrome (Arm's manual of the architecture: ESR_EL1), among others
+ * behind the registers. Emulators may leave it out. */
+static const char *access_of(const mcontext_t *registers) {
+    enum { RECORD = 0x45535201, HEAD = 8, CLASS_SHIFT = 26, DATA_ABORT = 0x24, WRITES = 1 << 6 };
+    const uint8_t *at = registers->__reserved, *end = at + sizeof registers->__reserved;
+    while (end - at >= HEAD + 8) {
+        uint32_t head[2];
+        uint64_t syndrome;
+        memcpy(head, at, sizeof head);
+        if (head[0] == RECORD) {
+            memcpy(&syndrome, at + HEAD, sizeof syndrome);
+            if ((syndrome >> CLASS_SHIFT & 0x3f) == DATA_ABORT)
+                return syndrome & WRITES ? "writes to" : "reads from";
+            break;
+        }
+        if (!head[0] || head[1] < HEAD || head[1] > end - at)
+            break;
+        at += head[1];
+    }
+    return "accesses";
+}
+
 static struct registers registers_of(int number, const ucontext_t *context) {
-    (void)number;
-    return (struct registers){(const void *)(uintptr_t)context->uc_mcontext.pc,
-                              (const uint8_t *)(uintptr_t)context->uc_mcontext.sp, "accesses"};
+    const mcontext_t *registers = &context->uc_mcontext;
+    enum { LINK = 30 };
+    return (struct registers){
+        (const void *)(uintptr_t)registers->pc, (const uint8_t *)(uintptr_t)registers->regs[LINK],
+        (const uint8_t *)(uintptr_t)registers->sp, number == SIGSEGV ? access_of(registers) : "accesses"};
 }
 #else
 #error "where does this architecture keep its program counter?"
@@ -122,6 +147,8 @@ static bool find_in_code(const struct cld_event *command, const void *address, s
 static bool find_place(const struct cld_event *command, const struct registers *registers,
                        const uint8_t *frame, struct cld_code_place *place) {
     if (find_in_code(command, registers->program_counter, place))
+        return true;
+    if (registers->link && find_in_code(command, registers->link - 1, place))
         return true;
     const uint8_t *at = (const uint8_t *)((uintptr_t)registers->stack & ~(uintptr_t)7);
     if (at > frame || frame - at > MOST_STACK) /* an overflow, or another stack */

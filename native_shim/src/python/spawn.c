@@ -7,7 +7,10 @@
  * helper's parent, until the helper ends.
  *
  * All of them share the host's memory until exec: no copy of page tables, no pthread_atfork handlers. The
- * code that runs in them makes system calls directly, because errno belongs to a thread of the host. */
+ * code that runs in them makes system calls directly, because errno belongs to a thread of the host.
+ *
+ * qemu's user emulation knows threads and fork and nothing in between. There the intermediate is a fork with
+ * SIGCHLD, which the host may notice, and what becomes of exec comes through a pipe. */
 #define _GNU_SOURCE
 #include "python/spawn.h"
 
@@ -46,6 +49,8 @@ struct request {
     char *const *argv;
     char *const *envp;
     int socket, error_output; /* descriptors, both above the range that the child fills; -1: none */
+    int report; /* where the memory is not shared: the end of a pipe for the error of exec, closed by success
+                 */
     bool stay;
     uint8_t *stack; /* of the intermediate and, above it, of the child */
     _Atomic int error;
@@ -95,11 +100,16 @@ BARE static int child(void *argument) {
     if (request->error_output >= 0)
         cld_system_call(SYS_dup3, request->error_output, 2, 0, 0);
     cld_system_call(SYS_dup3, request->socket, 3, 0, 0);
-    close_from(FIRST_FREE);
+    bool reports = request->report >= 0;
+    if (reports)
+        cld_system_call(SYS_dup3, request->report, FIRST_FREE, O_CLOEXEC, 0);
+    close_from(FIRST_FREE + reports);
     open_standard(request->error_output >= 0);
-    long error =
-        cld_system_call(SYS_execve, (long)request->argv[0], (long)request->argv, (long)request->envp, 0);
-    request->error = (int)-error;
+    int error = (int)-cld_system_call(SYS_execve, (long)request->argv[0], (long)request->argv,
+                                      (long)request->envp, 0);
+    request->error = error;
+    if (reports)
+        cld_system_call(SYS_write, FIRST_FREE, (long)&error, sizeof error, 0);
     cld_system_call(SYS_exit, 127, 0, 0, 0);
     return 127;
 }
@@ -109,8 +119,12 @@ BARE static int intermediate(void *argument) {
     if (request->stay)
         cld_system_call(SYS_setsid, 0, 0, 0, 0);
     int pid = clone(child, request->stack + 2 * STACK_SIZE, CLONE_VM | CLONE_VFORK | SIGCHLD, request);
-    if (pid < 0)
-        request->error = EAGAIN;
+    if (pid < 0) {
+        static const int again = EAGAIN;
+        request->error = again;
+        if (request->report >= 0)
+            cld_system_call(SYS_write, request->report, (long)&again, sizeof again, 0);
+    }
     request->done = true; /* `request` may be gone from here on */
     if (pid > 0 && request->stay) {
         close_from(0);
@@ -140,7 +154,7 @@ enum { MAPPING = 3 * STACK_SIZE };
 static void reap_stayed(pid_t pid, struct request *request) {
     pthread_mutex_lock(&stayed_lock);
     for (size_t i = 0; i < sizeof stayed / sizeof *stayed; i++) {
-        if (stayed[i].pid && waitpid(stayed[i].pid, NULL, __WCLONE | WNOHANG) != 0) {
+        if (stayed[i].pid && waitpid(stayed[i].pid, NULL, __WALL | WNOHANG) != 0) {
             munmap(stayed[i].request, MAPPING);
             stayed[i].pid = 0;
         }
@@ -162,14 +176,40 @@ static int out_of_the_way(int descriptor) {
     return moved;
 }
 
+/* The intermediate with memory of its own; waits until the helper runs its program, or cannot. */
+static pid_t fork_intermediate(struct request *request) {
+    int ends[2], error;
+    if (pipe2(ends, O_CLOEXEC))
+        return -1;
+    int reads = out_of_the_way(ends[0]);
+    request->report = out_of_the_way(ends[1]);
+    pid_t pid = reads < 0 || request->report < 0
+                    ? -1
+                    : clone(intermediate, request->stack + STACK_SIZE, SIGCHLD, request);
+    if (request->report >= 0)
+        close(request->report);
+    if (pid > 0) {
+        ssize_t size;
+        while ((size = read(reads, &error, sizeof error)) < 0 && errno == EINTR)
+            ;
+        request->error = size == sizeof error ? error : 0;
+        request->done = true;
+    }
+    if (reads >= 0)
+        close(reads);
+    return pid;
+}
+
 /* Starts the processes of a request, which lies at the start of the mapping that holds their stacks. */
 static int start(struct request *request) {
     int flags = CLONE_VM | (request->stay ? 0 : CLONE_VFORK); /* exit signal 0 */
     pid_t pid = clone(intermediate, request->stack + STACK_SIZE, flags, request);
+    if (pid < 0 && errno == EINVAL)
+        pid = fork_intermediate(request);
     if (pid < 0)
         return -errno;
     if (!request->stay)
-        while (waitpid(pid, NULL, __WCLONE) < 0 && errno == EINTR)
+        while (waitpid(pid, NULL, __WALL) < 0 && errno == EINTR)
             ;
     else
         while (!request->done)
@@ -194,6 +234,7 @@ static int launch(char *const *argv, char *const *environment, int socket) {
         .envp = environment,
         .socket = socket,
         .error_output = error_output,
+        .report = -1,
         .stay = orphans_come_back(),
         .stack = (uint8_t *)request + STACK_SIZE,
     };

@@ -40,6 +40,14 @@ static void thread_is_gone(void *pointer) {
     pthread_mutex_unlock(&tasks_lock);
 }
 
+/* A function of its own: pthread_cleanup_push may be a setjmp, which puts a caller's variables at risk. */
+static void run_task(struct cld_self *self, struct cld_task *task) {
+    self->blocked = false;
+    pthread_cleanup_push(thread_is_gone, self);
+    task->run(task);
+    pthread_cleanup_pop(0);
+}
+
 /* Threads beyond the first are there because others block in user code; they leave when there is nothing to
  * do. The first one stays as long as the host has threads. */
 static void *run_tasks(void *nothing) {
@@ -52,10 +60,7 @@ static void *run_tasks(void *nothing) {
             if (!(tasks = task->next))
                 tasks_end = NULL;
             pthread_mutex_unlock(&tasks_lock);
-            self->blocked = false;
-            pthread_cleanup_push(thread_is_gone, self);
-            task->run(task);
-            pthread_cleanup_pop(0);
+            run_task(self, task);
             pthread_mutex_lock(&tasks_lock);
             blocked -= self->blocked;
             continue;

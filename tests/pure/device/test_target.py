@@ -1,7 +1,11 @@
 """Targets: CPU features from settings, never more than the CPU has."""
 
+import struct
+
 import pytest
 
+from cl_driver.device import arm_cores
+from cl_driver.device import cpu as cpu_module
 from cl_driver.device.cpu import Cpu, identity_of
 from cl_driver.device.target import Target, host_target, make_target, parse_cpu
 from cl_driver.jit.symbols import loader_symbols
@@ -144,3 +148,27 @@ def test_what_the_cpu_tells_of_itself(cpuinfo, identity, version):
     assert identity_of(cpuinfo) == identity
     architecture = "aarch64" if "CPU part" in cpuinfo else "x86_64"
     assert Cpu(architecture, "name", "vendor", frozenset(), 0, identity).version == version
+
+
+@pytest.mark.parametrize("fields, name, vendor, flags", [
+    ({"Features": "fp asimd atomics", "CPU implementer": "0x41", "CPU part": "0xd4f"},
+     "Arm Neoverse V2", "Arm", {"fp", "asimd", "atomics"}),
+    ({"Features": "fp asimd", "CPU implementer": "0x61", "CPU part": "0x022"},
+     "aarch64", "Apple", {"fp", "asimd"}),
+    ({"Features": "fp asimd", "Hardware": "a  board"}, "a board", "", {"fp", "asimd"}),
+    # An emulator's host.
+    ({"flags": "sse2", "model name": "an x86", "vendor_id": "AuthenticAMD"}, "aarch64", "",
+     {"asimd", "asimddp", "i8mm"}),
+    ({}, "aarch64", "", {"asimd", "asimddp", "i8mm"}),
+])  # fmt: skip
+def test_names_of_arms_cores(fields, name, vendor, flags, monkeypatch):
+    vector = struct.pack("6Q", 16, 1 << 1 | 1 << 20, 26, 1 << 13, 0, 0)
+    monkeypatch.setattr(cpu_module, "read_bytes", lambda path: vector)
+    found = cpu_module._arm(fields)
+    assert (found.name, found.vendor, found.flags) == (name, vendor, flags)
+    assert not found.reads_far_ahead and not found.has_slow_masked_stores
+
+
+def test_an_auxiliary_vector_that_is_cut_short():
+    assert arm_cores.flags_of(b"") == frozenset()
+    assert arm_cores.flags_of(struct.pack("2Q", 16, 1) + b"1234") == {"fp"}
