@@ -444,13 +444,14 @@ static void complete(struct cld_event *event, int32_t status, struct cld_ready *
 }
 
 struct cld_event *cld_user_event_new(struct cld_context *context) {
-    struct cld_event *event = cld_object_new(CLD_EVENT);
+    struct cld_event *event = cld_object_new_zeroed();
     if (!event)
         return NULL;
     cld_object_hold(context);
     event->context = context;
     event->type = CL_COMMAND_USER;
     atomic_store(&event->status, CL_SUBMITTED);
+    cld_object_publish(event, CLD_EVENT); /* only now: the end of a context looks for its events */
     return event;
 }
 
