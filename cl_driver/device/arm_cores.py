@@ -5,7 +5,7 @@ Numbers: Arm's reference manuals of the cores; bits: Linux's ELF hwcaps for arm6
 
 from __future__ import annotations
 
-VENDORS = {
+_VENDORS = {
     0x41: "Arm",
     0x42: "Broadcom",
     0x43: "Cavium",
@@ -49,6 +49,18 @@ _CORES = {
     (0x48, 0xD01): "Kunpeng 920",
     (0x4E, 0x004): "Carmel",
     (0x51, 0x001): "Oryon",
+    (0x61, 0x022): "M1",  # of each chip first the small cores
+    (0x61, 0x023): "M1",
+    (0x61, 0x024): "M1 Pro",
+    (0x61, 0x025): "M1 Pro",
+    (0x61, 0x028): "M1 Max",
+    (0x61, 0x029): "M1 Max",
+    (0x61, 0x032): "M2",
+    (0x61, 0x033): "M2",
+    (0x61, 0x034): "M2 Pro",
+    (0x61, 0x035): "M2 Pro",
+    (0x61, 0x038): "M2 Max",
+    (0x61, 0x039): "M2 Max",
     (0xC0, 0xAC3): "AmpereOne",
 }
 _HWCAP = """
@@ -64,7 +76,7 @@ _AT_HWCAP, _AT_HWCAP2 = 16, 26
 
 def vendor_of(identity: int) -> str:
     """Who made a core with this MIDR_EL1; "" where that is unknown."""
-    return VENDORS.get(identity >> 24, "")
+    return _VENDORS.get(identity >> 24, "")
 
 
 def name_of(identity: int) -> str:

@@ -158,7 +158,7 @@ def host_cpu() -> Cpu:
 
 def _x86(architecture: str, fields: dict[str, str]) -> Cpu:
     flags = frozenset(fields.get("flags", "").split())
-    name = " ".join(fields.get("model name", architecture).split())
+    name = " ".join((fields.get("model name") or architecture).split())
     return Cpu(architecture, name, fields.get("vendor_id", ""), flags, _clock(fields), identity_of(fields))
 
 

@@ -8,6 +8,7 @@ failure and nothing worse (service/client.py).
 from __future__ import annotations
 
 import functools
+import os
 
 from .. import settings
 from ..device.target import Target
@@ -30,8 +31,10 @@ SHORT_LIST = (
     "always-inline", "globaldce", "sroa", "simplifycfg", "early-cse", "newgvn", "instcombine", "simplifycfg",
 )  # fmt: skip
 
-# Addresses are written as they are meant to be; to look for better ones takes an eighth of LLVM's time.
-OPTIONS = ("-disable-lsr",)
+# Addresses are written as x86 takes them; to look for better ones takes an eighth of LLVM's time. AArch64 has
+# none of a base, a scaled index and an offset together: without induction variables of their own, accesses
+# beside one another each compute theirs, and never become one of a pair.
+OPTIONS: tuple[str, ...] = () if os.uname().machine == "aarch64" else ("-disable-lsr",)
 
 
 @functools.cache
@@ -75,7 +78,6 @@ def preload() -> Thread | None:
     LLVM IR, and a call by way of ctypes, unlike ctypes.CDLL(), lets other threads run meanwhile. None where
     it is not known which library it will be."""
     import ctypes
-    import os
     import threading
 
     path = llvm_paths.certain(settings.text("CL_DRIVER_LLVM"))

@@ -310,6 +310,15 @@ def test_helpers_go_when_the_host_is_killed(host_with_helpers, subreaper):
     assert gone(mark)
 
 
+def test_helpers_of_a_host_that_can_only_fork(host_with_helpers, no_clone):
+    host, helpers, mark = host_with_helpers(CL_DRIVER_CACHE_SIZE="0", **no_clone)
+    assert all(int(status_of(pid)["PPid"]) != host.pid for pid in helpers)
+    host.stdin.write("end\n")
+    host.stdin.flush()
+    assert host.wait(timeout=20) == 0
+    assert gone(mark)
+
+
 def test_interrupt_reaches_the_host_alone(host_with_helpers):
     """Ctrl-C goes to the terminal's process group: the helpers are not in it."""
     host, helpers, _ = host_with_helpers(CL_DRIVER_CACHE_SIZE="0")

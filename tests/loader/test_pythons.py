@@ -102,13 +102,16 @@ def test_which_python_serves(run_python, version):
         assert "Python is the host's" in done.stderr
 
 
-def test_joined_where_no_process_can_be_started(run_python, variables, tmp_path):
+@pytest.mark.parametrize("forks", [False, True])
+def test_joined_where_no_process_can_be_started(run_python, variables, tmp_path, no_clone, forks):
     if variables.get("CL_DRIVER_RUNTIME") == "process":
         pytest.skip("then no other way is tried")
     _copy_driver(variables, tmp_path)
     conf = tmp_path / "lib" / "cl_driver.conf"
     conf.write_text(re.sub(r"(?m)^python=.*", "python=/nonexistent/python", conf.read_text()))
-    done = run_python(SAME[0], "use", OCL_ICD_VENDORS=f"{tmp_path}/vendors/", CL_DRIVER_LOG="calls")
+    env = {"OCL_ICD_VENDORS": f"{tmp_path}/vendors/", "CL_DRIVER_LOG": "calls"} | (no_clone if forks else {})
+    done = run_python(SAME[0], "use", **env)
+    assert "error 2\n" in done.stderr  # ENOENT
     assert "Python is a process" in done.stderr and "Python is the host's" in done.stderr
 
 

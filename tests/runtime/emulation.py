@@ -21,7 +21,9 @@ from cl_driver.jit import emit
 from cl_driver.records import replace
 from tests.runtime.code_loader import compile_c
 
-IS_EMULATED = os.environ.get("CL_DRIVER_TEST_CPU") == "aarch64"
+IS_NATIVE = os.uname().machine == "aarch64"
+IS_EMULATED = os.environ.get("CL_DRIVER_TEST_CPU") == "aarch64" and not IS_NATIVE
+IS_ARM = IS_NATIVE or IS_EMULATED
 PAGE = 4096
 TARGET = Target("aarch64-unknown-linux-gnu", ("fp-armv8", "neon"), 128)
 

@@ -39,7 +39,7 @@ from cl_driver.spirv.link import link
 from cl_driver.spirv.reading.reader import read
 from cl_driver.spirv.types import TypeTable
 from tests.runtime import code_loader, emulation
-from tests.runtime.emulation import IS_EMULATED, Places
+from tests.runtime.emulation import IS_ARM, IS_EMULATED, IS_NATIVE, Places
 
 _counter = itertools.count()
 ENTRY = ctypes.CFUNCTYPE(
@@ -100,7 +100,7 @@ class Program:
         self.module = link([read(data, None, TypeTable(builtin_library().types))], lambda name: True)
         self.options = options or CodegenOptions()
         lower_extensions(self.module, is_relaxed=bool(self.options.fast_math_flags))
-        if IS_EMULATED:
+        if IS_ARM:
             self.options = emulation.options_for(self.options)
         self.width = width
         if width > 1 and not plan_options.get("sub_groups"):
@@ -244,6 +244,8 @@ def aligned(size: int) -> np.ndarray:
 
 def target(options: CodegenOptions) -> Target:
     """A target with the features of the options, as far as this CPU has them."""
+    if options.aarch64:
+        return Target(emulation.TARGET.triple, tuple(sorted(options.features)), options.vector_bits)
     features = tuple(sorted(options.features | {"sse4.2", "cx16", "popcnt"}))
     return Target("x86_64-unknown-linux-gnu", features, options.vector_bits)
 
@@ -282,7 +284,7 @@ def object_of(code, options: CodegenOptions) -> bytes:
 def _jit_machine():
     """The target machine of the linker, which makes no code."""
     emit_object.lite()
-    found = llvm.Target.from_triple("x86_64-unknown-linux-gnu")
+    found = llvm.Target.from_triple(emulation.TARGET.triple if IS_NATIVE else "x86_64-unknown-linux-gnu")
     return found.create_target_machine(reloc="pic", codemodel="small")
 
 

@@ -49,8 +49,7 @@ struct request {
     char *const *argv;
     char *const *envp;
     int socket, error_output; /* descriptors, both above the range that the child fills; -1: none */
-    int report; /* where the memory is not shared: the end of a pipe for the error of exec, closed by success
-                 */
+    int report; /* where memory is not shared: a pipe for the error of exec, which success closes; -1 */
     bool stay;
     uint8_t *stack; /* of the intermediate and, above it, of the child */
     _Atomic int error;
@@ -120,7 +119,7 @@ BARE static int intermediate(void *argument) {
         cld_system_call(SYS_setsid, 0, 0, 0, 0);
     int pid = clone(child, request->stack + 2 * STACK_SIZE, CLONE_VM | CLONE_VFORK | SIGCHLD, request);
     if (pid < 0) {
-        static const int again = EAGAIN;
+        const int again = EAGAIN;
         request->error = again;
         if (request->report >= 0)
             cld_system_call(SYS_write, request->report, (long)&again, sizeof again, 0);

@@ -154,6 +154,8 @@ def test_what_the_cpu_tells_of_itself(cpuinfo, identity, version):
     ({"Features": "fp asimd atomics", "CPU implementer": "0x41", "CPU part": "0xd4f"},
      "Arm Neoverse V2", "Arm", {"fp", "asimd", "atomics"}),
     ({"Features": "fp asimd", "CPU implementer": "0x61", "CPU part": "0x022"},
+     "Apple M1", "Apple", {"fp", "asimd"}),
+    ({"Features": "fp asimd", "CPU implementer": "0x61", "CPU part": "0xfff"},
      "aarch64", "Apple", {"fp", "asimd"}),
     ({"Features": "fp asimd", "Hardware": "a  board"}, "a board", "", {"fp", "asimd"}),
     # An emulator's host.

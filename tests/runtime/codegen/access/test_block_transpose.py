@@ -12,14 +12,14 @@ from cl_driver.device.cpu import host_cpu
 from cl_driver.device.target import make_target
 from cl_driver.interp.run import run as interpret
 from cl_driver.jit import emit
-from tests.runtime.emulation import IS_EMULATED
+from tests.runtime.emulation import IS_ARM
 from tests.runtime.kernel_harness import Program, compile_c
 
 TARGET = make_target(host_cpu(), "x86-64-v3")
 OPTIONS = CodegenOptions(features=frozenset(TARGET.features))
 
 pytestmark = pytest.mark.skipif(
-    IS_EMULATED or "avx2" not in TARGET.features or "avx512f" in TARGET.features, reason="about AVX2"
+    IS_ARM or "avx2" not in TARGET.features or "avx512f" in TARGET.features, reason="about AVX2"
 )
 
 SOURCE = r"""

@@ -10,7 +10,7 @@ import pytest
 from cl_driver.codegen.llvm.options import CodegenOptions
 from cl_driver.device.cpu import host_cpu
 from tests.marks import halved, split
-from tests.runtime.emulation import IS_EMULATED
+from tests.runtime.emulation import IS_ARM
 from tests.runtime.kernel_harness import Program, compile_c
 
 TYPES = {"char": "i1", "ushort": "u2", "int": "i4", "float": "f4", "double": "f8", "long": "i8",
@@ -62,7 +62,7 @@ kernel void private_array(global int *out, global const int *mask, int n, int fa
 X86 = {"sse": "sse4.1 ssse3", "avx2": "fma f16c sse4.1 avx avx2"}
 X86["avx512"] = X86["avx2"] + " avx512f avx512bw avx512dq avx512vl"
 X86["slow"] = X86["avx2"]  # masked stores
-CPUS = {"neon": None} if IS_EMULATED else X86
+CPUS = {"neon": None} if IS_ARM else X86
 FORMS = [(4, 1), (8, 2), (16, 1), (8, 1)]
 ITEMS = 48
 

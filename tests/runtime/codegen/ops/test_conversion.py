@@ -14,7 +14,7 @@ from cl_driver.jit import emit
 from cl_driver.spirv.reading import reader
 from cl_driver.spirv.validation import validate
 from tests.marks import few
-from tests.runtime.emulation import IS_EMULATED
+from tests.runtime.emulation import IS_ARM
 from tests.runtime.jit.test_emit import EVERYTHING
 from tests.runtime.kernel_harness import Program, compile_c
 
@@ -171,7 +171,7 @@ def test_float_to_integer(source, target):
                 assert want is None or not low <= want <= high or got == want
 
 
-@pytest.mark.skipif(IS_EMULATED, reason="about x86")
+@pytest.mark.skipif(IS_ARM, reason="about x86")
 @pytest.mark.parametrize("setting", ["x86-64-v3", "x86-64-v4"])
 def test_lanes_are_converted_at_once(setting):
     """LLVM takes saturation and the rounding of halves element by element, if it is let."""
@@ -233,7 +233,7 @@ def test_long_to_float_is_rounded_once(source):
             assert out.tolist() == expected
 
 
-@pytest.mark.skipif(IS_EMULATED, reason="about x86")
+@pytest.mark.skipif(IS_ARM, reason="about x86")
 def test_longs_are_converted_at_once():
     target = make_target(EVERYTHING, "x86-64-v3")
     options = CodegenOptions(features=frozenset(target.features))
@@ -247,7 +247,7 @@ def test_longs_are_converted_at_once():
             assert not re.search(r"\bv?cvtsi2s[sd]", found), entry.name
 
 
-@pytest.mark.skipif(IS_EMULATED, reason="about x86")
+@pytest.mark.skipif(IS_ARM, reason="about x86")
 def test_longs_that_nothing_computed_are_converted():
     """OpenCL vectors that are arguments, and none that an instruction gives."""
     options = CodegenOptions(features=frozenset(make_target(EVERYTHING, "x86-64-v3").features))

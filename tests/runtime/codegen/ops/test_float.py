@@ -11,7 +11,7 @@ from cl_driver.compiler.pipeline import codegen_options
 from cl_driver.compiler.source import Context
 from cl_driver.device.target import host_target
 from cl_driver.records import replace
-from tests.runtime.emulation import IS_EMULATED
+from tests.runtime.emulation import IS_ARM
 from tests.runtime.kernel_harness import Program, compile_c
 
 TYPES = {"float": np.float32, "double": np.float64}
@@ -392,7 +392,7 @@ kernel void roots(global const float *a, global int *out) {
 
 @pytest.mark.parametrize("slow", [False, True])
 @pytest.mark.parametrize("cpu", ["", "x86-64-v3", "x86-64-v2"])
-@pytest.mark.skipif(IS_EMULATED, reason="other CPUs of x86")
+@pytest.mark.skipif(IS_ARM, reason="other CPUs of x86")
 def test_fast_math_cuts_whole_quotients_and_roots_to_what_they_are(cpu, slow):
     """llama.cpp's kernel_upscale takes int(i / 0.5f) for the pixel that it reads."""
     target = host_target(cpu)

@@ -11,10 +11,10 @@ import pytest
 
 from cl_driver.codegen.llvm.options import CodegenOptions
 from cl_driver.device.cpu import host_cpu
-from tests.runtime.emulation import IS_EMULATED
+from tests.runtime.emulation import IS_ARM
 from tests.runtime.kernel_harness import Program, compile_c
 
-pytestmark = pytest.mark.skipif(IS_EMULATED or "avx512vl" not in host_cpu().features, reason="no AVX-512")
+pytestmark = pytest.mark.skipif(IS_ARM or "avx512vl" not in host_cpu().features, reason="no AVX-512")
 
 SAMPLES = int(os.environ.get("CL_DRIVER_TEST_SAMPLES", "20000"))
 OPTIONS = CodegenOptions(features=frozenset(host_cpu().features), vector_bits=512, slow_division=True)
