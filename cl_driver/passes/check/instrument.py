@@ -39,7 +39,7 @@ from ..ir.instructions import (
 from ..ir.layout import alignment_of, size_of
 from ..ir.ops import PassOp
 from .library_calls import second_result_size, vector_place
-from .private_memory import SHADOW, Shadows, copied_size, has_known_accesses, sites_of
+from .private_memory import SHADOW, Shadows, copied_size, has_known_accesses, sites_of, unwanted_end
 from .sites import ATOMIC, BARRIER, FENCE, LOAD, STORE, Site
 
 _SHARED = (StorageClass.CrossWorkgroup, StorageClass.Workgroup, StorageClass.Generic)
@@ -124,6 +124,8 @@ class _Instrumenter:
         place = vector_place(self.block, i, self.types)
         if place is not None:
             at, size, alignment, is_load = place
+            if is_load:  # vloada_half3 is a vload_half4
+                size -= int(size * unwanted_end(i, self.used_by))
             self.access(i, at, Site(LOAD if is_load else STORE, i.line, size, alignment))
         elif second_result_size(i):
             size = second_result_size(i)

@@ -106,6 +106,8 @@ static __attribute__((noinline)) void found_race(struct cld_kcheck_thread *threa
                                                  const struct range *range, const uint8_t *address,
                                                  uint64_t before, uint16_t where, bool is_write_before) {
     const struct cld_kcheck_launch *launch = thread->launch;
+    if (thread->has_diverged) /* which nothing is ordered after */
+        return;
     uint64_t item = (before & CELL_ITEM) >> CELL_ITEM_AT, mask = (UINT64_C(1) << launch->local_bits) - 1;
     struct report report = {
         .finding = RACE,

@@ -281,7 +281,7 @@ void cld_kcheck_region(struct cld_kcheck_thread *thread) {
         return;
     if (thread->arrived < thread->group_items)
         diverges(thread, site, NULL, thread->group_items - thread->arrived);
-    if (thread->copy.count && !thread->has_diverged)
+    if (thread->copy.count)
         check_copy(thread);
     thread->copy = (struct copy){0};
     thread->epoch[0] += site->flags & CLD_CHECK_ORDERS_GLOBAL ? 1 : 0;
