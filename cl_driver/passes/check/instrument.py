@@ -113,7 +113,7 @@ class _Instrumenter:
             self.add(i, PassOp.CheckFence, [site], False)
         elif op is Op.ExtInst:
             self.extended(i)
-        elif op not in _ADDRESSES:
+        elif op not in _ADDRESSES and op is not PassOp.CheckWait:
             self.unknown(i)
 
     def extended(self, i: Instruction) -> None:
@@ -197,7 +197,11 @@ class _Instrumenter:
         for kind, pointer in ((STORE, target), (LOAD, source)):
             sites.append(Site(kind, i.line, size, size))
             self.find_root(pointer, sites[-1])
-        self.add(i, PassOp.CheckCopy, [target, source, count, stride, *sites], False)
+        operands = [target, source, count, stride, *sites]
+        check = Instruction(PassOp.CheckCopy, count.type, operands, self.block)
+        check.line = i.line
+        self.block.instructions.append(check)
+        i.operands[3] = check
 
     def indices(self, i: Instruction) -> None:
         """Of arrays in structures: a whole variable's bounds say nothing of these."""
