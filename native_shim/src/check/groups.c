@@ -150,6 +150,8 @@ void cld_kcheck_launch_begin(struct cld_kcheck_launch *launch, const struct cld_
 void cld_kcheck_launch_end(struct cld_kcheck_launch *launch) {
     if (launch)
         report_print_all(launch);
+    if (launch && launch->has_run && !launch->sites)
+        report_unchecked(launch);
 }
 
 struct cld_kcheck_thread *cld_kcheck_enter(struct cld_kcheck_launch *launch,
@@ -159,6 +161,7 @@ struct cld_kcheck_thread *cld_kcheck_enter(struct cld_kcheck_launch *launch,
         return NULL;
     uint32_t count = launch->argument_count;
     made->launch = launch;
+    launch->has_run = true;
     made->globals = launch->sizes.globals;
     made->ranges = malloc((count + 1) * sizeof *made->ranges);
     made->local = (struct shadow){.start = thread->local_memory, .size = thread->local_memory_size};

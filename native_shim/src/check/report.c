@@ -250,6 +250,27 @@ static bool is_new(const struct cld_kcheck_launch *launch, const struct report *
     return is_unknown;
 }
 
+/* Once for each kernel's name. */
+void report_unchecked(const struct cld_kcheck_launch *launch) {
+    enum { MOST_NAMES = 256 };
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static uint64_t names[MOST_NAMES];
+    static uint32_t count;
+    uint64_t name = digest(launch->kernel, strlen(launch->kernel));
+    pthread_mutex_lock(&lock);
+    uint32_t i = 0;
+    while (i < count && names[i] != name)
+        i++;
+    bool is_new_name = i == count && count < MOST_NAMES;
+    if (is_new_name)
+        names[count++] = name;
+    pthread_mutex_unlock(&lock);
+    struct text text = {.size = 0};
+    put(&text, "cl_driver check: kernel '%s' is not checked: it uses sub-groups\n", launch->kernel);
+    if (is_new_name)
+        cld_log_text(text.bytes, text.size);
+}
+
 void report_print_all(struct cld_kcheck_launch *launch) {
     for (uint32_t i = 0; i < launch->report_count; i++)
         if (is_new(launch, &launch->reports[i]))

@@ -35,7 +35,7 @@ struct block {
     _Atomic uint32_t holds;
 };
 
-/* The allocation that an address lies in, or in the gap around it, held; NULL: none. */
+/* The allocation that an address lies in, or in the gap behind it, held; NULL: none. */
 struct block *block_find(const void *address);
 void block_drop(struct block *block);
 
@@ -115,7 +115,8 @@ struct cld_kcheck_launch {
     _Atomic uint32_t
         *released; /* by the group's number modulo RELEASED: when it first was one that released */
     pthread_mutex_t lock;
-    const struct cld_kcheck_sites *sites;
+    const struct cld_kcheck_sites *sites; /* NULL: no code with checks has run */
+    _Atomic bool has_run;
     struct report reports[MOST_REPORTS];
     uint32_t report_count;
     uint64_t lost; /* reports for which there was no room */
@@ -166,6 +167,7 @@ void copy_end(struct cld_kcheck_thread *thread, const struct copy *copy);
 /* Adds to the launch's reports, or counts one that is there. */
 void report_add(struct cld_kcheck_thread *thread, const struct report *report);
 void report_print_all(struct cld_kcheck_launch *launch);
+void report_unchecked(const struct cld_kcheck_launch *launch);
 
 /* The ids of a work-item by the group's number and its linear local id. */
 struct place place_of(const struct cld_kcheck_launch *launch, uint64_t group, uint64_t item);
