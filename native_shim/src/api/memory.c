@@ -92,6 +92,8 @@ bool cld_memory_allocate(struct cld_mem *mem) {
     size_t room = room_of(mem->size);
     mem->data = room > mem->size ? cld_allocate(room) : NULL;
     mem->owns_data = mem->data != NULL;
+    if (cld_kcheck_is_on && mem->data)
+        cld_kcheck_forget(mem->data, room);
     return mem->owns_data;
 }
 

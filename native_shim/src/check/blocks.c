@@ -188,10 +188,9 @@ struct block *block_find(const void *address) {
     size_t next = place_for(at);
     if (next < block_count && blocks[next]->shadow.start <= at)
         found = blocks[next];
-    else if (next && at - (blocks[next - 1]->shadow.start + blocks[next - 1]->shadow.size) < CLD_CHECK_GAP)
+    else if (next && !blocks[next - 1]->is_freed &&
+             at - (blocks[next - 1]->shadow.start + blocks[next - 1]->shadow.size) < CLD_CHECK_GAP)
         found = blocks[next - 1];
-    else if (next < block_count && blocks[next]->shadow.start - at <= CLD_CHECK_GAP)
-        found = blocks[next];
     if (found)
         atomic_fetch_add(&found->holds, 1);
     pthread_rwlock_unlock(&lock);

@@ -176,6 +176,9 @@ static void print(const struct cld_kcheck_launch *launch, const struct report *r
         put(&text, "%s of %" PRIu64 " bytes of a buffer that is %s-only\n", verb(site), report->bytes,
             site->kind == CLD_CHECK_LOAD ? "write" : "read");
         break;
+    case UNAWAITED:
+        put(&text, "copy of a group that nobody waits for (wait_group_events)\n");
+        break;
     case INDEX:
         put(&text, "index %" PRId64 " out of bounds of an array of %zu\n", report->offset, report->size);
         break;
@@ -245,6 +248,27 @@ static bool is_new(const struct cld_kcheck_launch *launch, const struct report *
         told[count++] = mine;
     pthread_mutex_unlock(&lock);
     return is_unknown;
+}
+
+/* Once for each kernel's name. */
+void report_unchecked(const struct cld_kcheck_launch *launch) {
+    enum { MOST_NAMES = 256 };
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static uint64_t names[MOST_NAMES];
+    static uint32_t count;
+    uint64_t name = digest(launch->kernel, strlen(launch->kernel));
+    pthread_mutex_lock(&lock);
+    uint32_t i = 0;
+    while (i < count && names[i] != name)
+        i++;
+    bool is_new_name = i == count && count < MOST_NAMES;
+    if (is_new_name)
+        names[count++] = name;
+    pthread_mutex_unlock(&lock);
+    struct text text = {.size = 0};
+    put(&text, "cl_driver check: kernel '%s' is not checked: it uses sub-groups\n", launch->kernel);
+    if (is_new_name)
+        cld_log_text(text.bytes, text.size);
 }
 
 void report_print_all(struct cld_kcheck_launch *launch) {
