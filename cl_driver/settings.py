@@ -235,7 +235,6 @@ _ROWS = (
         "log goes: accesses out of bounds, of freed memory, of what nobody has written; races; barriers that "
         "not all work-items come to. So is what calls do that OpenCL leaves undefined, and what is left over "
         "at exit.",
-        in_key=True,
     ),
     Setting(
         "CL_DRIVER_ICD2",

@@ -274,11 +274,11 @@ class Prepared:
 
     def checks(self, name: str) -> bool:
         """Whether a kernel looks at what it does (passes/check/). Those with sub-groups have lanes."""
-        return self.context.checks and not self.uses_sub_groups(name)
+        return self.context.target.checks and not self.uses_sub_groups(name)
 
     def is_unoptimised(self, name: str) -> bool:
         """Whether a kernel, or a function that becomes a part of it, has OptNoneEXT."""
-        if self.context.checks:
+        if self.context.target.checks:
             return False  # clang says so of all
         if Capability.OptNoneEXT not in self.module.capabilities:
             return False
@@ -566,7 +566,7 @@ def llvm_passes(context: Context, code: codegen.KernelCode) -> str:
     """Which of LLVM's passes a kernel gets (jit/README.md has what each costs and gains)."""
     if code.is_unoptimised:
         return "O0"
-    if context.checks:
+    if context.target.checks:
         return usual_passes(code)
     return "O1" if context.options.opt_disable else usual_passes(code)
 

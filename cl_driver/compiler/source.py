@@ -29,8 +29,7 @@ class Context:
         self.folder = folder
         self.source_copy = source_copy
         self.options = _parse(options)
-        self.checks = settings.get("CL_DRIVER_CHECK", "") == "1"
-        if self.checks:  # clang would take out what a program does wrong, and lines with it
+        if target.checks:  # clang would take out what a program does wrong, and lines with it
             self.options = self.options.replace(debug=True, opt_disable=True)
 
     def dump(self, name: str, content: str | bytes) -> None:

@@ -63,9 +63,11 @@ class Target:
     work-items per vector, a power of two up to 64; 0 to choose for each kernel (passes/cost/width.py);
     sub_group_size: work-items per sub-group; parts: vectors per iteration and their dimension, as in "4x",
     or "" to choose for each kernel; slow_division: Cpu.has_slow_division; far_ahead: Cpu.reads_far_ahead;
-    slow_masked_stores: Cpu.has_slow_masked_stores; kernel_sub_groups: CL_DRIVER_KERNEL_SUB_GROUP_SIZES."""
+    slow_masked_stores: Cpu.has_slow_masked_stores; kernel_sub_groups: CL_DRIVER_KERNEL_SUB_GROUP_SIZES;
+    checks: CL_DRIVER_CHECK."""
 
     __slots__ = (
+        "checks",
         "far_ahead",
         "features",
         "kernel_sub_groups",
@@ -90,6 +92,7 @@ class Target:
         far_ahead: bool = False,
         slow_masked_stores: bool = False,
         kernel_sub_groups: str = "",
+        checks: bool = False,
     ) -> None:
         self.triple = triple
         self.features = features
@@ -101,6 +104,7 @@ class Target:
         self.far_ahead = far_ahead
         self.slow_masked_stores = slow_masked_stores
         self.kernel_sub_groups = kernel_sub_groups
+        self.checks = checks
 
     @property
     def architecture(self) -> str:
@@ -133,6 +137,7 @@ class Target:
         lanes += " slow-division" * self.slow_division + " far-ahead" * self.far_ahead
         lanes += " slow-masked-stores" * self.slow_masked_stores
         lanes += f" {self.kernel_sub_groups}" if self.kernel_sub_groups else ""
+        lanes += " checks" * self.checks
         return f"{self.triple} {lanes} {self.feature_string}"
 
     def __eq__(self, other: object) -> bool:
@@ -155,6 +160,7 @@ class Target:
             self.far_ahead,
             self.slow_masked_stores,
             self.kernel_sub_groups,
+            self.checks,
         ]
 
     @classmethod
@@ -226,9 +232,10 @@ def make_target(
     parts: str = "",
     sub_group_size: int | None = None,
     kernel_sub_groups: str = "",
+    checks: bool = False,
 ) -> Target:
     """The target for a CPU under the settings CL_DRIVER_CPU, CL_DRIVER_WIDTH, CL_DRIVER_PARTS,
-    CL_DRIVER_SUB_GROUP_SIZE and CL_DRIVER_KERNEL_SUB_GROUP_SIZES."""
+    CL_DRIVER_SUB_GROUP_SIZE, CL_DRIVER_KERNEL_SUB_GROUP_SIZES and CL_DRIVER_CHECK."""
     features, _ = parse_cpu(setting, cpu)
     if width not in WIDTHS:
         width = None
@@ -248,6 +255,7 @@ def make_target(
         cpu.reads_far_ahead,
         cpu.has_slow_masked_stores,
         kernel_sub_groups,
+        checks,
     )
 
 
@@ -271,4 +279,5 @@ def target_of(settings: Settings) -> Target:
     width, parts = settings.integer("CL_DRIVER_WIDTH"), settings.text("CL_DRIVER_PARTS")
     size = settings.integer("CL_DRIVER_SUB_GROUP_SIZE")
     sizes = settings.text("CL_DRIVER_KERNEL_SUB_GROUP_SIZES")
-    return make_target(host_cpu(), settings.text("CL_DRIVER_CPU"), width, parts, size, sizes)
+    checks = settings.text("CL_DRIVER_CHECK") == "1"
+    return make_target(host_cpu(), settings.text("CL_DRIVER_CPU"), width, parts, size, sizes, checks)

@@ -162,6 +162,11 @@ def plan(
     if options.sub_groups or Capability.NamedBarrier in module.capabilities:
         run_pass("named_barriers", lower_named_barriers, options, function, types)
 
+    if options.check:
+        from .check.private_memory import keep_unwritten
+
+        run_pass("unwritten", keep_unwritten, options, function, types)
+
     # Before anything is simplified: what sub-groups do becomes arithmetic.
     run_pass("subgroups", lower_subgroups, options, function, types, options.width)
 

@@ -34,7 +34,6 @@ class Entries:
         self.is_used = is_used and bool(identity.compiler())
         self._target = target
         self._tools = known["CL_DRIVER_CLANG"], known["CL_DRIVER_LLVM"]
-        self._checks = known["CL_DRIVER_CHECK"] == "1"
         self._key = "\0".join(f"{name}={value}" for name, value in known.items())
 
     def key(self, what: str, options: str, *parts: bytes) -> str:
@@ -99,4 +98,4 @@ class Entries:
 
     def source_copy(self, source: bytes, options: str) -> str:
         """Where a debugger finds the source of a program built with -g; "" without."""
-        return self.cache.keep_source(source) if self._checks or "-g" in options.split() else ""
+        return self.cache.keep_source(source) if self._target.checks or "-g" in options.split() else ""

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import struct
 
-from ...passes.check.sites import Site
+from ...passes.check.sites import STORE, Site
 from ...passes.ir.ops import PassOp
 from ...passes.ir.plan import KernelPlan, Region
 from ...spirv.enums import StorageClass
 from ...spirv.module import Argument, Instruction, Kind, Value
 from ..layout import abi, check_abi
 from ..llvm.emitter import FunctionEmitter, ModuleText
+from ..llvm.forms import SCALAR
 from ..llvm.registry import lowers
-from ..llvm.types import ir_type, size_of
+from ..llvm.types import alignment_of, ir_type
 from .kernel_emitter import KernelEmitter
 
 _SPACES: dict[int, int] = {
@@ -31,7 +32,9 @@ _DECLARATIONS = (
     "declare void @cld_kcheck_fence(ptr, ptr)",
     "declare ptr @cld_kcheck_access(ptr, ptr, ptr, i64)",
     "declare ptr @cld_kcheck_outside(ptr, ptr, i64) cold",
-    "declare void @cld_kcheck_unwritten(ptr, ptr, i64) cold",
+    "declare void @cld_kcheck_unwritten(ptr, ptr, i64, i64) cold",
+    "declare void @cld_kcheck_index(ptr, ptr, i64) cold",
+    "declare void @cld_kcheck_copy(ptr, ptr, ptr, i64, i64, ptr)",
     "declare void @cld_kcheck_unknown(ptr, ptr)",
 )
 
@@ -131,19 +134,81 @@ def check_access(e: FunctionEmitter, i: Instruction) -> None:
     """A call, which gives the address to be accessed."""
     assert isinstance(e, CheckedKernelEmitter)
     pointer, site, *value = i.operands
-    bits = _bits(e, value[0]) if value else "0"
+    bits = _bits(e, value[0], site.size) if value else "0"
     address = e.operand(pointer)
     where = f"ptr {e.checker()}, ptr {address}, ptr {e.site(site)}, i64 {bits}"
     e.define(i, e.emit(f"call ptr @cld_kcheck_access({where})"))
 
 
-def _bits(e: FunctionEmitter, value: Value) -> str:
-    """A number of up to 64 bits as an i64."""
+def _bits(e: FunctionEmitter, value: Value, size: int) -> str:
+    """What is stored as an i64; more than that fits is the address of a copy."""
     t, operand = ir_type(value.type), e.operand(value)
-    width = size_of(value.type) * 8
-    if value.type.kind is Kind.FLOAT:
+    if size > 8:
+        copy = e.alloca(t, alignment_of(value.type))
+        e.emit_void(f"store {t} {operand}, ptr {copy}, align {alignment_of(value.type)}")
+        return e.emit(f"ptrtoint ptr {copy} to i64")
+    width = value.type.count * value.type.element.width if value.type.kind is Kind.VECTOR else size * 8
+    if value.type.kind is not Kind.INT:
         operand = e.emit(f"bitcast {t} {operand} to i{width}")
     return operand if width == 64 else e.emit(f"zext i{width} {operand} to i64")
+
+
+@lowers(PassOp.CheckObject)
+def check_object(e: FunctionEmitter, i: Instruction) -> None:
+    """Bounds, in line."""
+    pointer, base, site = i.operands
+    _check_inside(e, i, pointer, base, site, None)
+
+
+@lowers(PassOp.CheckPrivate)
+def check_private(e: FunctionEmitter, i: Instruction) -> None:
+    """Bounds and contents, in line."""
+    pointer, base, shadow, site = i.operands
+    _check_inside(e, i, pointer, base, site, shadow)
+
+
+def _check_inside(
+    e: FunctionEmitter, i: Instruction, pointer: Value, base: Value, site: Site, shadow: Value | None
+) -> None:
+    assert isinstance(e, CheckedKernelEmitter)
+    address, where = e.operand(pointer), e.site(site)
+    start = e.emit(f"ptrtoint ptr {e.operand(base)} to i64")
+    offset = e.emit(f"ptrtoint ptr {address} to i64")
+    offset = e.emit(f"sub i64 {offset}, {start}")
+    inside, outside, after = (e.new_label(name) for name in ("inside", "outside", "checked"))
+    last = site.bytes - site.size
+    is_inside = e.emit(f"icmp ule i64 {offset}, {last}") if last >= 0 else "false"
+    e.emit_void(f"br i1 {is_inside}, label %{inside}, label %{outside}")
+    e.begin_block(outside)
+    elsewhere = e.emit(f"call ptr @cld_kcheck_outside(ptr {e.checker()}, ptr {where}, i64 {offset})")
+    e.emit_void(f"br label %{after}")
+    e.begin_block(inside)
+    if shadow is not None and not site.any_content:
+        marks = e.emit(f"getelementptr i8, ptr {e.operand(shadow)}, i64 {offset}")
+        for at, size in site.runs or ((0, site.size),):
+            if size:
+                place = e.emit(f"add i64 {offset}, {at}")
+                _follow(e, site, where, place, e.emit(f"getelementptr i8, ptr {marks}, i64 {at}"), size)
+    last_label = e.label
+    e.emit_void(f"br label %{after}")
+    e.begin_block(after)
+    e.define(i, e.emit(f"phi ptr [ {elsewhere}, %{outside} ], [ {address}, %{last_label} ]"))
+
+
+def _follow(e: CheckedKernelEmitter, site: Site, where: str, offset: str, marks: str, size: int) -> None:
+    """Bytes are written, or must have been."""
+    if site.kind == STORE:
+        e.emit_void(f"call void @llvm.memset.p0.i64(ptr align 1 {marks}, i8 1, i64 {size}, i1 false)")
+        return
+    found = e.emit(f"load i{8 * size}, ptr {marks}, align 1")
+    is_written = e.emit(f"icmp eq i{8 * size} {found}, {int.from_bytes(bytes([1] * size), 'little')}")
+    unwritten, after = e.new_label("unwritten"), e.new_label("written")
+    e.emit_void(f"br i1 {is_written}, label %{after}, label %{unwritten}")
+    e.begin_block(unwritten)
+    arguments = f"ptr {e.checker()}, ptr {where}, i64 {offset}, i64 {size}"
+    e.emit_void(f"call void @cld_kcheck_unwritten({arguments})")
+    e.emit_void(f"br label %{after}")
+    e.begin_block(after)
 
 
 @lowers(PassOp.CheckBarrier)
@@ -151,6 +216,34 @@ def check_barrier(e: FunctionEmitter, i: Instruction) -> None:
     """A work-item has come to a barrier."""
     assert isinstance(e, CheckedKernelEmitter)
     e.emit_void(f"call void @cld_kcheck_barrier(ptr {e.checker()}, ptr {e.site(i.operands[0])})")
+
+
+@lowers(PassOp.CheckIndex)
+def check_index(e: FunctionEmitter, i: Instruction) -> None:
+    """An index is compared with the array's size, in line."""
+    assert isinstance(e, CheckedKernelEmitter)
+    index, site = i.operands
+    number = e.resized(SCALAR, e.operand(index), ir_type(index.type), "i64", signed=True)
+    outside, after = e.new_label("outside"), e.new_label("checked")
+    is_inside = e.emit(f"icmp ult i64 {number}, {site.bytes}")
+    e.emit_void(f"br i1 {is_inside}, label %{after}, label %{outside}")
+    e.begin_block(outside)
+    e.emit_void(f"call void @cld_kcheck_index(ptr {e.checker()}, ptr {e.site(site)}, i64 {number})")
+    e.emit_void(f"br label %{after}")
+    e.begin_block(after)
+
+
+@lowers(PassOp.CheckCopy)
+def check_copy(e: FunctionEmitter, i: Instruction) -> None:
+    """A work-item has come to a copy of the group. The two sites follow one another in the table."""
+    assert isinstance(e, CheckedKernelEmitter)
+    target, source, count, stride, writes, reads = i.operands
+    where = e.site(writes)
+    e.site(reads)
+    numbers = (e.to_width(e.typed(number), "i64") for number in (count, stride))
+    counted = ", ".join(f"i64 {number}" for number in numbers)
+    pointers = f"ptr {e.operand(target)}, ptr {e.operand(source)}"
+    e.emit_void(f"call void @cld_kcheck_copy(ptr {e.checker()}, {pointers}, {counted}, ptr {where})")
 
 
 @lowers(PassOp.CheckFence)

@@ -10,7 +10,6 @@ After promotion: what is a register by then needs no check, and addresses have b
 from __future__ import annotations
 
 from ...spirv.enums import Op, StorageClass
-from ...spirv.enums import OpenCLStd as Std
 from ...spirv.module import (
     Argument,
     Block,
@@ -18,6 +17,7 @@ from ...spirv.module import (
     Function,
     Instruction,
     Kind,
+    Type,
     Undef,
     Value,
     Variable,
@@ -34,10 +34,12 @@ from ..ir.instructions import (
     is_boundary,
     is_by_value,
     is_constant_int,
+    users,
 )
 from ..ir.layout import alignment_of, size_of
 from ..ir.ops import PassOp
-from .library_calls import vector_place
+from .library_calls import second_result_size, vector_place
+from .private_memory import SHADOW, Shadows, copied_size, has_known_accesses, sites_of
 from .sites import ATOMIC, BARRIER, FENCE, LOAD, STORE, Site
 
 _SHARED = (StorageClass.CrossWorkgroup, StorageClass.Workgroup, StorageClass.Generic)
@@ -46,9 +48,6 @@ _ADDRESSES = ADDRESS | {
     Op.GenericCastToPtrExplicit, Op.ConvertPtrToU, Op.PtrEqual, Op.PtrNotEqual, Op.PtrDiff,
     Op.GenericPtrMemSemantics, Op.LifetimeStart, Op.LifetimeStop,
 }  # fmt: skip
-
-_INTEGER_RESULTS = (Std.frexp, Std.lgamma_r, Std.remquo)
-_SECOND_RESULTS = (Std.fract, Std.modf, Std.sincos, *_INTEGER_RESULTS)
 
 # Bits of memory semantics (SPIR-V 1.6, section 3.25).
 _ACQUIRE, _RELEASE = 0x2 | 0x8 | 0x10, 0x4 | 0x8 | 0x10
@@ -64,7 +63,9 @@ class _Instrumenter:
     def __init__(self, function: Function, types: TypeTable) -> None:
         self.function = function
         self.types = types
-        self.made: list[Instruction] = []
+        self.used_by = users(function)
+        self.shadows = Shadows(function, types)
+        self.is_followed: dict[Instruction, bool] = {}
         self.block: Block
 
     def run(self) -> None:
@@ -86,15 +87,21 @@ class _Instrumenter:
     def visit(self, i: Instruction) -> None:
         op = i.op
         if op is Op.Load:
-            self.access(i, 0, Site(LOAD, i.line, size_of(i.type), _alignment(i, i.type)))
+            ((at, site),) = sites_of(i, self.used_by)
+            self.access(i, at, site)
         elif op is Op.Store:
             value = i.operands[1]
+            ((at, site),) = sites_of(i, self.used_by)
             if not isinstance(value, Undef):
-                self.access(i, 0, Site(STORE, i.line, size_of(value.type), _alignment(i, value.type)), value)
+                self.access(i, at, site, value)
         elif op in ATOMICS:
             self.atomic(i)
         elif op is Op.CopyMemory or op is Op.CopyMemorySized:
             self.copy(i)
+        elif op is Op.GroupAsyncCopy and _of_group(i):
+            self.group_copy(i)
+        elif op in ADDRESS:
+            self.indices(i)
         elif is_boundary(i) or op in GROUP_OPERATIONS:
             if op not in GROUP_OPERATIONS or _of_group(i):
                 bits = _integer(i.operands[2]) if op is Op.ControlBarrier else 0
@@ -118,11 +125,8 @@ class _Instrumenter:
         if place is not None:
             at, size, alignment, is_load = place
             self.access(i, at, Site(LOAD if is_load else STORE, i.line, size, alignment))
-        elif number in _SECOND_RESULTS:
-            value = i.type.element if i.type.kind is Kind.VECTOR else i.type
-            count = i.type.count if i.type.kind is Kind.VECTOR else 1
-            element = 4 if number in _INTEGER_RESULTS else size_of(value)
-            size = element * (4 if count == 3 else count)
+        elif second_result_size(i):
+            size = second_result_size(i)
             self.access(i, len(i.operands) - 1, Site(STORE, i.line, size, size))
         else:
             self.unknown(i)
@@ -139,13 +143,24 @@ class _Instrumenter:
         pointer = i.operands[at]
         if not self.find_root(pointer, site):
             return
-        if site.storage in (StorageClass.Function, StorageClass.Private):
-            return
-        operands = [pointer, site]
-        if value is not None and value.type.kind in (Kind.INT, Kind.FLOAT) and value.type.width <= 64:
-            site.has_value = True
-            operands.append(value)
-        i.operands[at] = self.add(i, PassOp.CheckAccess, operands)
+        root = site.root
+        if isinstance(root, Instruction):
+            operands = [pointer, root, site]
+            if root not in self.is_followed:
+                self.is_followed[root] = has_known_accesses(root, self.used_by)
+            if self.is_followed[root]:
+                operands.insert(2, self.shadows.of(root))
+            op = PassOp.CheckPrivate if self.is_followed[root] else PassOp.CheckObject
+        elif site.storage is StorageClass.Function or (
+            isinstance(root, Variable) and site.storage is StorageClass.UniformConstant
+        ):
+            operands, op = [pointer, root, site], PassOp.CheckObject
+        else:
+            operands, op = [pointer, site], PassOp.CheckAccess
+            if value is not None and _has_bytes(value.type):
+                site.has_value = True
+                operands.append(value)
+        i.operands[at] = self.add(i, op, operands)
 
     def find_root(self, pointer: Value, site: Site) -> bool:
         """Fills in what an address points into; False where there is nothing to check."""
@@ -158,8 +173,10 @@ class _Instrumenter:
         (root,) = found
         if isinstance(root, Variable) and root.builtin is not None:
             return False
-        if root.type.kind is not Kind.POINTER:
+        if root.type.kind is not Kind.POINTER or root.type.element is None:
             return site.storage in _SHARED
+        if isinstance(root, Instruction) and root.name == SHADOW:
+            return False
         site.root, site.storage, site.name = root, root.type.storage, root.name
         if isinstance(root, Argument):
             if root not in self.function.arguments:
@@ -169,6 +186,34 @@ class _Instrumenter:
         else:
             site.bytes = size_of(root.type.element)
         return True
+
+    def group_copy(self, i: Instruction) -> None:
+        """A copy that all work-items of the group make together."""
+        target, source, count, stride = i.operands[1:5]
+        size = size_of(target.type.element)
+        sites = []
+        for kind, pointer in ((STORE, target), (LOAD, source)):
+            sites.append(Site(kind, i.line, size, size))
+            self.find_root(pointer, sites[-1])
+        self.add(i, PassOp.CheckCopy, [target, source, count, stride, *sites], False)
+
+    def indices(self, i: Instruction) -> None:
+        """Of arrays in structures: a whole variable's bounds say nothing of these."""
+        base, *indices = i.operands
+        if base.type.element is None or not isinstance(base, Instruction):
+            return
+        type_, is_inside = base.type.element, _is_in_structure(base)
+        if i.op in (Op.PtrAccessChain, Op.InBoundsPtrAccessChain):
+            indices = indices[1:]
+        for index in indices:
+            if type_.kind is Kind.STRUCT:
+                is_inside, type_ = True, type_.members[int_value(index)]
+                continue
+            if type_.kind is Kind.ARRAY and is_inside and type_.count > 1:
+                if not is_constant_int(index) or int_value(index) >= type_.count:
+                    site = Site(LOAD, i.line, bytes=type_.count)
+                    self.add(i, PassOp.CheckIndex, [index, site], False)
+            type_ = type_.element
 
     def atomic(self, i: Instruction) -> None:
         pointer = i.operands[0]
@@ -183,21 +228,17 @@ class _Instrumenter:
         bits = _integer(i.operands[2])
         site.acquires = bool(bits & _ACQUIRE) and i.op is not Op.AtomicStore
         site.releases = bool(bits & _RELEASE) and i.op is not Op.AtomicLoad
+        exchanges = i.op in (Op.AtomicCompareExchange, Op.AtomicCompareExchangeWeak)
         if pointer.type.kind is Kind.POINTER:
-            self.access(i, 0, site)
+            self.access(i, 0, site, i.operands[5] if exchanges else None)
 
     def copy(self, i: Instruction) -> None:
         """Both sides, of a number of bytes that is known."""
-        target, source = i.operands[:2]
-        if i.op is Op.CopyMemory:
-            size = size_of(target.type.element or source.type.element)
-        elif is_constant_int(i.operands[2]):
-            size = int_value(i.operands[2])
-        else:
+        if copied_size(i) is None:
             self.unknown(i)
             return
-        self.access(i, 1, Site(LOAD, i.line, size, 1, any_content=True))
-        self.access(i, 0, Site(STORE, i.line, size, 1))
+        for at, site in sites_of(i, self.used_by):
+            self.access(i, at, site)
 
 
 def _integer(value: Value) -> int:
@@ -215,7 +256,22 @@ def _of_group(i: Instruction) -> bool:
     return is_constant_int(i.operands[0]) and int_value(i.operands[0]) == 2
 
 
-def _alignment(i: Instruction, type_: object) -> int:
-    if i.memory is not None and i.memory.alignment:
-        return i.memory.alignment & -i.memory.alignment
-    return alignment_of(type_)  # type: ignore[arg-type]
+def _is_in_structure(pointer: Value) -> bool:
+    """Whether an address is that of a structure's member, or of a part of one."""
+    while isinstance(pointer, Instruction) and pointer.op in ADDRESS:
+        base, *indices = pointer.operands
+        type_ = base.type.element
+        if pointer.op in (Op.PtrAccessChain, Op.InBoundsPtrAccessChain):
+            indices = indices[1:]
+        for _ in indices:
+            if type_.kind is Kind.STRUCT:
+                return True
+            type_ = type_.element
+        pointer = base
+    return False
+
+
+def _has_bytes(type_: Type) -> bool:
+    """Whether a value is numbers alone, of whole bytes."""
+    element = type_.element if type_.kind is Kind.VECTOR else type_
+    return element.kind in (Kind.INT, Kind.FLOAT) and element.width % 8 == 0

@@ -63,6 +63,25 @@ def _expose(block: Block, call: Instruction, library: Library) -> bool:
     return True
 
 
+_INTEGER_RESULTS = (Std.frexp, Std.lgamma_r, Std.remquo)
+_SECOND_RESULTS = (Std.fract, Std.modf, Std.sincos, *_INTEGER_RESULTS)
+
+
+def second_result_size(i: Instruction) -> int:
+    """Bytes that an instruction of OpenCL.std writes to where its last operand points; 0: it does not."""
+    if i.operands[1] not in _SECOND_RESULTS:
+        return 0
+    is_vector = i.type.kind is Kind.VECTOR
+    count = i.type.count if is_vector else 1
+    element = 4 if i.operands[1] in _INTEGER_RESULTS else size_of(i.type.element if is_vector else i.type)
+    return element * (4 if count == 3 else count)
+
+
+def is_vector_access(i: Instruction) -> bool:
+    """Whether an instruction of OpenCL.std loads or stores a vector."""
+    return i.operands[1] in _LOADS or i.operands[1] in _STORES
+
+
 def vector_place(block: Block, i: Instruction, types: TypeTable) -> tuple[int, int, int, bool] | None:
     """Puts the whole address of a vector's load or store into its pointer operand: that operand's number,
     bytes, alignment, and whether it is a load. None of other instructions."""

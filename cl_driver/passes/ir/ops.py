@@ -38,6 +38,8 @@ CheckPrivate pointer, base, written, site   the same of a private variable; writ
 CheckBarrier site                     a work-item has come to a barrier
 CheckFence site
 CheckUnknown pointer                  what nobody looks at may write there
+CheckIndex index, site                of an array of site.bytes elements
+CheckCopy target, source, count, stride, sites   a work-item has come to a copy of the group; two sites
 
 Only after vectorize/linearise.py, that is at widths above 1 (see Instruction.mask there):
 EntryMask                        bool, varying: the lanes that hold a work-item at all (false in a tail)
@@ -93,6 +95,8 @@ class PassOp(Op):
     CheckBarrier: ClassVar[PassOp]
     CheckFence: ClassVar[PassOp]
     CheckUnknown: ClassVar[PassOp]
+    CheckIndex: ClassVar[PassOp]
+    CheckCopy: ClassVar[PassOp]
 
 
 fill(PassOp, ((name, (1 << 16) + k) for k, name in enumerate(PassOp.__annotations__)))

@@ -19,7 +19,7 @@ enum cld_kcheck_flags {
     CLD_CHECK_OF_VARIABLE = 1 << 4, /* or into a variable: offset and bytes say where it is */
     CLD_CHECK_ACQUIRE = 1 << 5,
     CLD_CHECK_RELEASE = 1 << 6,
-    CLD_CHECK_HAS_VALUE = 1 << 7,   /* a store hands over what it stores */
+    CLD_CHECK_HAS_VALUE = 1 << 7, /* a store hands over what it stores, or the address of more than 8 bytes */
     CLD_CHECK_ANY_CONTENT = 1 << 8, /* a load of what need not have been written */
     CLD_CHECK_ORDERS_LOCAL = 1 << 9,
     CLD_CHECK_ORDERS_GLOBAL = 1 << 10,
@@ -72,7 +72,13 @@ struct cld_kcheck_thread;
  *   uint8_t *cld_kcheck_outside(struct cld_kcheck_thread *thread, const struct cld_kcheck_site *site,
  *                              int64_t offset);  an access beyond a variable, by so many bytes from its start
  *   void cld_kcheck_unwritten(struct cld_kcheck_thread *thread, const struct cld_kcheck_site *site,
- *                            int64_t offset);  a load from a private variable that nobody has written to
+ *                            int64_t offset, uint64_t size);
+ *                        a load from a private variable that nobody has written to
+ *   void cld_kcheck_index(struct cld_kcheck_thread *thread, const struct cld_kcheck_site *site, int64_t
+ * index); an index of an array of site->bytes elements that is out of its bounds void cld_kcheck_copy(struct
+ * cld_kcheck_thread *thread, uint8_t *target, uint8_t *source, uint64_t count, uint64_t stride, const struct
+ * cld_kcheck_site *site); a work-item has come to a copy that the group makes, whose two sites these are: of
+ *                        elements of site->size bytes, in global memory at a stride
  *   void cld_kcheck_unknown(struct cld_kcheck_thread *thread, uint8_t *address);
  *                        what nobody looks at may write there */
 

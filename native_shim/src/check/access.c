@@ -25,7 +25,11 @@ static __attribute__((noinline)) void found(struct cld_kcheck_thread *thread, en
 static struct range range_of(struct cld_kcheck_thread *thread, const uint8_t *address,
                              const struct cld_kcheck_site *site) {
     if (address >= thread->local.start && address < thread->local.start + thread->local.size)
-        return (struct range){thread->local.start, thread->local.size, &thread->local, NULL, true, true};
+        return (struct range){.start = thread->local.start,
+                              .size = thread->local.size,
+                              .shadow = &thread->local,
+                              .is_local = true,
+                              .is_known = true};
     struct block *block = thread->recent;
     if (!block || address < block->shadow.start || address >= block->shadow.start + block->shadow.size ||
         block->is_freed) {
@@ -34,7 +38,11 @@ static struct range range_of(struct cld_kcheck_thread *thread, const uint8_t *ad
     }
     if (!block || (site->flags & CLD_CHECK_SPACE) == CLD_CHECK_LOCAL)
         return (struct range){.is_known = false};
-    return (struct range){block->shadow.start, block->shadow.size, &block->shadow, block, false, true};
+    return (struct range){.start = block->shadow.start,
+                          .size = block->shadow.size,
+                          .shadow = &block->shadow,
+                          .block = block,
+                          .is_known = true};
 }
 
 static bool is_ordered_by_atomics(const struct cld_kcheck_thread *thread, uint64_t before,
@@ -49,25 +57,48 @@ static bool is_ordered_by_atomics(const struct cld_kcheck_thread *thread, uint64
     return since && since <= thread->acquired;
 }
 
+static inline uint64_t group_bits(const struct cld_kcheck_thread *thread) {
+    return CELL_ITEM & ~(((UINT64_C(1) << thread->launch->local_bits) - 1) << CELL_ITEM_AT);
+}
+
 /* Whether what a cell says is not ordered with an access of this work-item to the same bytes. */
 static inline bool is_concurrent(const struct cld_kcheck_thread *thread, uint64_t before, uint64_t now,
                                  bool is_local) {
     uint64_t difference = before ^ now;
-    if (difference & CELL_TAG || (before & now & CELL_IS_ATOMIC))
+    if (difference & CELL_TAG)
         return false;
-    uint64_t group = CELL_ITEM & ~(((UINT64_C(1) << thread->launch->local_bits) - 1) << CELL_ITEM_AT);
-    bool is_other_group = difference & group;
+    bool is_other_group = difference & group_bits(thread), are_atomics = before & now & CELL_IS_ATOMIC;
     if (is_local && is_other_group)
         return false;
-    if (before & CELL_MANY_GROUPS)
-        return !is_ordered_by_atomics(thread, before, false);
-    if (is_other_group)
-        return !is_ordered_by_atomics(thread, before, false);
-    if (difference & CELL_EPOCH)
-        return false;
-    if (!(difference & CELL_ITEM) && !(before & CELL_MANY_ITEMS))
+    if (before & CELL_MANY_GROUPS || is_other_group)
+        return !(are_atomics && !(before & CELL_PLAIN_BEFORE)) &&
+               !is_ordered_by_atomics(thread, before, false);
+    if (are_atomics || difference & CELL_EPOCH || (!(difference & CELL_ITEM) && !(before & CELL_MANY_ITEMS)))
         return false;
     return !is_ordered_by_atomics(thread, before, true);
+}
+
+/* What a cell is to say after reads, or atomics, none of which need be the only ones. */
+static inline uint64_t merged(const struct cld_kcheck_thread *thread, uint64_t before, uint64_t now,
+                              bool is_local) {
+    uint64_t difference = before ^ now;
+    if (difference & CELL_TAG)
+        return now;
+    bool was_plain = !(before & CELL_IS_ATOMIC);
+    if (difference & group_bits(thread)) {
+        if (is_local)
+            return now;
+        now |= CELL_MANY_GROUPS;
+        return was_plain ? now & ~CELL_IS_ATOMIC : now | (before & CELL_PLAIN_BEFORE);
+    }
+    now |= before & CELL_MANY_GROUPS;
+    if (was_plain || before & CELL_PLAIN_BEFORE)
+        now |= CELL_PLAIN_BEFORE;
+    if (difference & CELL_EPOCH)
+        return now;
+    if (difference & CELL_ITEM || before & CELL_MANY_ITEMS)
+        now |= CELL_MANY_ITEMS;
+    return was_plain ? now & ~CELL_IS_ATOMIC : now;
 }
 
 static __attribute__((noinline)) void found_race(struct cld_kcheck_thread *thread,
@@ -94,20 +125,22 @@ static __attribute__((noinline)) void found_race(struct cld_kcheck_thread *threa
     report_add(thread, &report);
 }
 
-/* A write of what is there already is no race with another write: nobody can tell. */
+/* A write of what is there already is no race with another write: nobody can tell. value: its bytes, or the
+ * address of more. */
 static bool changes_nothing(const struct cld_kcheck_site *site, const uint8_t *address, uint64_t value) {
-    return site->flags & CLD_CHECK_HAS_VALUE && site->size <= sizeof value &&
-           !memcmp(address, &value, site->size);
+    const void *stored = site->size <= sizeof value ? (const void *)&value : (const void *)(uintptr_t)value;
+    return site->flags & CLD_CHECK_HAS_VALUE && !memcmp(address, stored, site->size);
 }
 
 /* One cell: the word of this access, the cell's two words and sites. False: it is part of a race. */
 static inline bool cell(struct cld_kcheck_thread *thread, const struct cld_kcheck_site *site,
-                        const struct range *range, const uint8_t *address, uint64_t value, uint64_t now,
-                        _Atomic uint64_t *words, uint16_t *sites, bool reads, bool writes) {
+                        const struct range *range, const uint8_t *address, const uint8_t *start,
+                        uint64_t value, uint64_t now, _Atomic uint64_t *words, uint16_t *sites, bool reads,
+                        bool writes) {
     uint64_t write = atomic_load_explicit(&words[0], memory_order_relaxed);
-    bool is_local = range->is_local;
+    bool is_local = range->is_local, is_atomic = now & CELL_IS_ATOMIC;
     if (is_concurrent(thread, write, now, is_local) &&
-        !(writes && !reads && changes_nothing(site, address, value))) {
+        !(writes && !reads && changes_nothing(site, start, value))) {
         found_race(thread, site, range, address, write, sites[0], true);
         return false;
     }
@@ -118,29 +151,18 @@ static inline bool cell(struct cld_kcheck_thread *thread, const struct cld_kchec
             found_race(thread, site, range, address, read, sites[1], false);
             return false;
         }
-        atomic_store_explicit(&words[0], now, memory_order_relaxed);
+        atomic_store_explicit(&words[0], is_atomic ? merged(thread, write, now, is_local) : now,
+                              memory_order_relaxed);
         sites[0] = (uint16_t)site->index;
     }
-    bool is_stale = (read ^ now) & CELL_TAG;
-    if (!reads || read == now ||
-        (!is_stale && read & CELL_MANY_GROUPS && (now & CELL_IS_ATOMIC || !(read & CELL_IS_ATOMIC))))
+    /* Of readers of many groups no more need be known. */
+    bool is_known =
+        !((read ^ now) & CELL_TAG) && read & CELL_MANY_GROUPS && (is_atomic || !(read & CELL_IS_ATOMIC));
+    if (!reads || read == now || is_known)
         return true;
-    if (!is_stale) {
-        uint64_t difference = read ^ now;
-        uint64_t group = CELL_ITEM & ~(((UINT64_C(1) << thread->launch->local_bits) - 1) << CELL_ITEM_AT);
-        if (difference & group) {
-            if (!is_local)
-                now |= CELL_MANY_GROUPS;
-        } else if (!(difference & CELL_EPOCH) && (difference & CELL_ITEM || read & CELL_MANY_ITEMS)) {
-            now |= CELL_MANY_ITEMS;
-        }
-        if (!(difference & group) && difference & CELL_EPOCH)
-            ; /* what the group read before a barrier is of no matter to it, and others see the newest */
-        else if (!(read & CELL_IS_ATOMIC))
-            now &= ~CELL_IS_ATOMIC;
-    }
-    if (read != now) {
-        atomic_store_explicit(&words[1], now, memory_order_relaxed);
+    uint64_t next = merged(thread, read, now, is_local);
+    if (read != next) {
+        atomic_store_explicit(&words[1], next, memory_order_relaxed);
         sites[1] = (uint16_t)site->index;
     }
     return true;
@@ -152,6 +174,8 @@ static inline void note(struct cld_kcheck_thread *thread, const struct cld_kchec
     struct shadow *shadow = range->shadow;
     bool is_atomic = site->kind == CLD_CHECK_ATOMIC;
     bool reads = site->kind != CLD_CHECK_STORE, writes = site->kind != CLD_CHECK_LOAD;
+    if (is_atomic && site->flags & CLD_CHECK_HAS_VALUE) /* compare and exchange, which may not */
+        writes = changes_nothing(site, address, value);
     uint64_t now = thread->base[range->is_local] | thread->item << CELL_ITEM_AT | is_atomic;
     uint64_t at = (uint64_t)(address - shadow->start) + ((uintptr_t)shadow->start & (GRANULE - 1));
     uint64_t end = at + size;
@@ -163,8 +187,8 @@ static inline void note(struct cld_kcheck_thread *thread, const struct cld_kchec
         uint16_t *sites = &shadow->sites[2 * granule];
         _Atomic uint64_t *bytes = atomic_load_explicit(&shadow->byte_cells, memory_order_acquire);
         if (begin == 0 && stop == GRANULE) {
-            if (!cell(thread, site, range, first + at, value, now | CELL_IS_WHOLE, words, sites, reads,
-                      writes))
+            if (!cell(thread, site, range, first + at, address, value, now | CELL_IS_WHOLE, words, sites,
+                      reads, writes))
                 return;
             for (uint64_t k = 1; bytes && k < GRANULE; k++) {
                 uint64_t index = 2 * (granule * GRANULE + k);
@@ -196,10 +220,10 @@ static inline void note(struct cld_kcheck_thread *thread, const struct cld_kchec
                                is_write);
                     return;
                 }
-                bool is_fine =
-                    k ? cell(thread, site, range, first + granule * GRANULE + k, value, now, &bytes[index],
-                             &byte_sites[index], reads, writes)
-                      : cell(thread, site, range, first + at, value, now, words, sites, reads, writes);
+                bool is_fine = k ? cell(thread, site, range, first + granule * GRANULE + k, address, value,
+                                        now, &bytes[index], &byte_sites[index], reads, writes)
+                                 : cell(thread, site, range, first + at, address, value, now, words, sites,
+                                        reads, writes);
                 if (!is_fine)
                     return;
             }
@@ -255,6 +279,12 @@ static inline uint8_t *check(struct cld_kcheck_thread *thread, uint8_t *address,
                          0)) {
         bool is_null = (uintptr_t)address < CLD_CHECK_GAP;
         return range->is_known || is_null ? outside(thread, site, range, address, size) : address;
+    }
+    if (__builtin_expect(range->no_reads && site->kind != CLD_CHECK_STORE, 0))
+        found(thread, NO_ACCESS, site, range, address, size);
+    if (__builtin_expect(range->no_writes && site->kind != CLD_CHECK_LOAD, 0)) {
+        found(thread, NO_ACCESS, site, range, address, size);
+        return thread->nowhere;
     }
     if (__builtin_expect(((uintptr_t)address & (site->alignment - 1u)) != 0, 0))
         found(thread, MISALIGNED, site, range, address, size);
@@ -317,9 +347,68 @@ uint8_t *cld_kcheck_outside(struct cld_kcheck_thread *thread, const struct cld_k
 }
 
 void cld_kcheck_unwritten(struct cld_kcheck_thread *thread, const struct cld_kcheck_site *site,
-                          int64_t offset) {
+                          int64_t offset, uint64_t size) {
     struct range range = {.start = thread->nowhere, .size = site->bytes, .is_known = true};
-    found(thread, UNWRITTEN, site, &range, thread->nowhere + offset, site->size);
+    found(thread, UNWRITTEN, site, &range, thread->nowhere + offset, size);
+}
+
+void cld_kcheck_index(struct cld_kcheck_thread *thread, const struct cld_kcheck_site *site, int64_t index) {
+    struct report report = {.finding = INDEX,
+                            .site = site,
+                            .place = place_of(thread->launch, thread->group_index, thread->item),
+                            .offset = index,
+                            .size = site->bytes};
+    report_add(thread, &report);
+}
+
+/* One side of a copy: bounds, and races with what work-items have done before. What they do after the copy
+ * they do after they have waited for it. */
+static void check_side(struct cld_kcheck_thread *thread, const struct cld_kcheck_site *site, uint8_t *address,
+                       uint64_t bytes, bool is_dense) {
+    struct range other, *range;
+    if (site->flags & CLD_CHECK_OF_ARGUMENT) {
+        range = &thread->ranges[site->argument];
+    } else {
+        other = range_of(thread, address, site);
+        range = &other;
+    }
+    uint64_t offset = (uint64_t)(address - range->start);
+    bool is_write = site->kind == CLD_CHECK_STORE;
+    if (range->is_known && (offset >= range->size || bytes > range->size - offset)) {
+        found(thread, OUT_OF_BOUNDS, site, range, address, bytes);
+        return;
+    }
+    struct shadow *shadow = range->shadow;
+    if (!shadow)
+        return;
+    uint8_t *written = shadow->written ? shadow->written + (address - shadow->start) : NULL;
+    if (written && is_write)
+        memset(written, 1, bytes);
+    else if (written && is_dense && is_unwritten(written, bytes))
+        found(thread, UNWRITTEN, site, range, address, bytes);
+    uint64_t now = thread->base[range->is_local] | thread->item << CELL_ITEM_AT;
+    uint64_t first = (uint64_t)(address - shadow->start) + ((uintptr_t)shadow->start & (GRANULE - 1));
+    for (uint64_t at = first / GRANULE; shadow->cells && is_dense && at * GRANULE < first + bytes; at++) {
+        uint64_t write = atomic_load_explicit(&shadow->cells[2 * at], memory_order_relaxed);
+        uint64_t read = atomic_load_explicit(&shadow->cells[2 * at + 1], memory_order_relaxed);
+        bool with_write = is_concurrent(thread, write, now, range->is_local);
+        if (with_write || (is_write && is_concurrent(thread, read, now, range->is_local))) {
+            found_race(thread, site, range, address + (at * GRANULE - first), with_write ? write : read,
+                       shadow->sites[2 * at + !with_write], with_write);
+            return;
+        }
+    }
+}
+
+void check_copy(struct cld_kcheck_thread *thread) {
+    const struct cld_kcheck_site *sites[] = {thread->barrier, thread->barrier + 1};
+    uint8_t *addresses[] = {thread->copy.target, thread->copy.source};
+    for (int i = 0; i < 2; i++) {
+        bool is_strided = (sites[i]->flags & CLD_CHECK_SPACE) != CLD_CHECK_LOCAL && thread->copy.stride != 1;
+        uint64_t elements =
+            is_strided ? (thread->copy.count - 1) * thread->copy.stride + 1 : thread->copy.count;
+        check_side(thread, sites[i], addresses[i], elements * sites[i]->size, !is_strided);
+    }
 }
 
 void cld_kcheck_fence(struct cld_kcheck_thread *thread, const struct cld_kcheck_site *site) {

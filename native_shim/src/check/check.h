@@ -34,7 +34,9 @@ struct cld_kcheck_launch *cld_kcheck_launch_new(const void *command, const char 
                                                 uint32_t argument_count);
 struct cld_kcheck_launch *cld_kcheck_launch_of(const void *command);
 void cld_kcheck_launch_copy(const void *command, const void *model); /* for a command, of another one's */
-void cld_kcheck_launch_global(struct cld_kcheck_launch *launch, uint32_t argument, void *start, size_t size);
+/* no_reads, no_writes: the memory object's flags do not let kernels. */
+void cld_kcheck_launch_global(struct cld_kcheck_launch *launch, uint32_t argument, void *start, size_t size,
+                              bool no_reads, bool no_writes);
 void cld_kcheck_launch_pointer(struct cld_kcheck_launch *launch, uint32_t argument, void *pointer);
 void cld_kcheck_launch_local(struct cld_kcheck_launch *launch, uint32_t argument, uint64_t offset,
                              size_t size);
@@ -61,7 +63,10 @@ uint8_t *cld_kcheck_range(struct cld_kcheck_thread *thread, uint8_t *address,
 uint8_t *cld_kcheck_outside(struct cld_kcheck_thread *thread, const struct cld_kcheck_site *site,
                             int64_t offset);
 void cld_kcheck_unwritten(struct cld_kcheck_thread *thread, const struct cld_kcheck_site *site,
-                          int64_t offset);
+                          int64_t offset, uint64_t size);
+void cld_kcheck_index(struct cld_kcheck_thread *thread, const struct cld_kcheck_site *site, int64_t index);
+void cld_kcheck_copy(struct cld_kcheck_thread *thread, uint8_t *target, uint8_t *source, uint64_t count,
+                     uint64_t stride, const struct cld_kcheck_site *site);
 void cld_kcheck_unknown(struct cld_kcheck_thread *thread, uint8_t *address);
 
 #endif

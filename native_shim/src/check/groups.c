@@ -85,7 +85,8 @@ static void set_range(struct cld_kcheck_launch *launch, uint32_t argument, struc
     launch->ranges[argument] = range;
 }
 
-void cld_kcheck_launch_global(struct cld_kcheck_launch *launch, uint32_t argument, void *start, size_t size) {
+void cld_kcheck_launch_global(struct cld_kcheck_launch *launch, uint32_t argument, void *start, size_t size,
+                              bool no_reads, bool no_writes) {
     struct block *block = block_find(start);
     bool is_inside = block && (uint8_t *)start >= block->shadow.start &&
                      (size_t)((uint8_t *)start - block->shadow.start) + size <= block->shadow.size;
@@ -94,6 +95,8 @@ void cld_kcheck_launch_global(struct cld_kcheck_launch *launch, uint32_t argumen
                              .size = size,
                              .shadow = is_inside ? &block->shadow : NULL,
                              .block = block,
+                             .no_reads = no_reads,
+                             .no_writes = no_writes,
                              .is_known = true});
 }
 
@@ -233,6 +236,7 @@ void cld_kcheck_group(struct cld_kcheck_thread *thread, const struct cld_kcheck_
     thread->released_here = thread->acquired_item = 0;
     thread->has_fenced = thread->has_diverged = false;
     thread->barrier = NULL;
+    thread->copy = (struct copy){0};
     thread->arrived = 0;
     if (thread->local.written)
         memset(thread->local.written, 0, thread->local.size);
@@ -260,6 +264,16 @@ void cld_kcheck_barrier(struct cld_kcheck_thread *thread, const struct cld_kchec
     thread->arrived++;
 }
 
+void cld_kcheck_copy(struct cld_kcheck_thread *thread, uint8_t *target, uint8_t *source, uint64_t count,
+                     uint64_t stride, const struct cld_kcheck_site *site) {
+    struct copy copy = {target, source, count, stride};
+    if (!thread->barrier)
+        thread->copy = copy;
+    else if (thread->barrier == site && memcmp(&thread->copy, &copy, sizeof copy) != 0)
+        diverges(thread, site, NULL, 0);
+    cld_kcheck_barrier(thread, site);
+}
+
 /* Also when the kernel begins, where nobody has come to a barrier. */
 void cld_kcheck_region(struct cld_kcheck_thread *thread) {
     const struct cld_kcheck_site *site = thread->barrier;
@@ -267,6 +281,9 @@ void cld_kcheck_region(struct cld_kcheck_thread *thread) {
         return;
     if (thread->arrived < thread->group_items)
         diverges(thread, site, NULL, thread->group_items - thread->arrived);
+    if (thread->copy.count && !thread->has_diverged)
+        check_copy(thread);
+    thread->copy = (struct copy){0};
     thread->epoch[0] += site->flags & CLD_CHECK_ORDERS_GLOBAL ? 1 : 0;
     thread->epoch[1] += site->flags & CLD_CHECK_ORDERS_LOCAL ? 1 : 0;
     thread->barrier = NULL;

@@ -18,6 +18,17 @@ static bool is_same(const struct report *a, const struct report *b) {
     return a->finding == b->finding && ((a->site == b->site && a->other == b->other) || is_swapped);
 }
 
+/* Threads come in any order: what is told is of the first work-item. */
+static bool is_before(const struct place *a, const struct place *b) {
+    for (int i = 2; i >= 0; i--)
+        if (a->group[i] != b->group[i])
+            return a->group[i] < b->group[i];
+    for (int i = 2; i >= 0; i--)
+        if (a->local_id[i] != b->local_id[i])
+            return a->local_id[i] < b->local_id[i];
+    return false;
+}
+
 void report_add(struct cld_kcheck_thread *thread, const struct report *report) {
     struct cld_kcheck_launch *launch = thread->launch;
     pthread_mutex_lock(&launch->lock);
@@ -26,9 +37,12 @@ void report_add(struct cld_kcheck_thread *thread, const struct report *report) {
         i++;
     if (i == MOST_REPORTS)
         launch->lost++;
-    else if (i < launch->report_count)
-        launch->reports[i].count++;
-    else {
+    else if (i < launch->report_count) {
+        uint64_t count = launch->reports[i].count + 1;
+        if (report->finding != RACE && is_before(&report->place, &launch->reports[i].place))
+            launch->reports[i] = *report;
+        launch->reports[i].count = count;
+    } else {
         launch->reports[i] = *report;
         launch->reports[i].count = 1;
         launch->report_count++;
@@ -158,11 +172,21 @@ static void print(const struct cld_kcheck_launch *launch, const struct report *r
         put(&text, "%s of %" PRIu64 " bytes at an address that is no multiple of %u\n", verb(site),
             report->bytes, site->alignment);
         break;
+    case NO_ACCESS:
+        put(&text, "%s of %" PRIu64 " bytes of a buffer that is %s-only\n", verb(site), report->bytes,
+            site->kind == CLD_CHECK_LOAD ? "write" : "read");
+        break;
+    case INDEX:
+        put(&text, "index %" PRId64 " out of bounds of an array of %zu\n", report->offset, report->size);
+        break;
     case RACE:
         put(&text, "data race: %s of %" PRIu64 " bytes\n", verb(site), report->bytes);
         break;
     default:
-        put(&text, "barrier that not all work-items of the group come to\n");
+        if (site->kind != CLD_CHECK_BARRIER)
+            put(&text, "copy of a group that not all work-items come to, or not all alike\n");
+        else
+            put(&text, "barrier that not all work-items of the group come to\n");
     }
     put_site(&text, launch->sites, site);
     put(&text, "  by ");
@@ -177,7 +201,7 @@ static void print(const struct cld_kcheck_launch *launch, const struct report *r
     } else if (report->finding == DIVERGENCE && report->other) {
         put(&text, "  others of the group have come to another barrier\n");
         put_site(&text, launch->sites, report->other);
-    } else if (report->finding == DIVERGENCE) {
+    } else if (report->finding == DIVERGENCE && report->missing) {
         put(&text, "  %" PRIu64 " work-items of the group have returned, or go another way\n",
             report->missing);
     }

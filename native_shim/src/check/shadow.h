@@ -46,7 +46,8 @@ struct range {
     struct shadow *shadow; /* NULL: nothing is known of it */
     struct block *block;   /* held; NULL for local memory, and where there is none */
     bool is_local;
-    bool is_known; /* an address outside is wrong; otherwise it may be anything of the host's */
+    bool no_reads, no_writes; /* by the flags of the memory object */
+    bool is_known;            /* an address outside is wrong; otherwise it may be anything of the host's */
 };
 
 /* A word of a cell, from the lowest bit. Items are compared with their launch. */
@@ -59,6 +60,7 @@ enum {
 #define CELL_IS_WHOLE (UINT64_C(1) << 1) /* all four bytes; else the first one alone */
 #define CELL_MANY_ITEMS (UINT64_C(1) << 2)
 #define CELL_MANY_GROUPS (UINT64_C(1) << 3)
+#define CELL_PLAIN_BEFORE (UINT64_C(1) << 4) /* the group has accessed it before, by no atomic */
 #define CELL_EPOCH_AT 5
 #define CELL_ITEM_AT (CELL_EPOCH_AT + EPOCH_BITS)
 #define CELL_TAG_AT (CELL_ITEM_AT + ITEM_BITS)
@@ -73,6 +75,8 @@ enum finding {
     UNWRITTEN,
     RACE,
     DIVERGENCE,
+    NO_ACCESS,
+    INDEX,
     MISALIGNED,
     FINDINGS,
 };
@@ -129,6 +133,10 @@ struct cld_kcheck_thread {
     uint64_t group_index;
     uint64_t base[2]; /* of words: launch, group and epoch, for global and for local memory */
     uint64_t epoch[2];
+    struct copy {
+        uint8_t *target, *source;
+        uint64_t count, stride;
+    } copy;                                /* that the first work-item came to, where that is no barrier */
     const struct cld_kcheck_site *barrier; /* that the first work-item came to */
     uint64_t arrived, region_items;
     bool has_diverged;
@@ -140,6 +148,9 @@ struct cld_kcheck_thread {
     struct block *recent; /* held: what the last address of no known origin was in */
     uint8_t *nowhere;     /* reads 0; what is written there is forgotten */
 };
+
+/* Looks at what a group copies, when all work-items have come to it. */
+void check_copy(struct cld_kcheck_thread *thread);
 
 /* Adds to the launch's reports, or counts one that is there. */
 void report_add(struct cld_kcheck_thread *thread, const struct report *report);

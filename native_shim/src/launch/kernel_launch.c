@@ -164,7 +164,8 @@ static __attribute__((noinline)) void tell_checks(struct cld_event *command,
             arg->kind == CLD_ARG_GLOBAL || arg->kind == CLD_ARG_IMAGE ? kernel->mems[i] : NULL;
         void *pointer;
         if (mem && arg->kind == CLD_ARG_GLOBAL) {
-            cld_kcheck_launch_global(check, i, mem->data, mem->size);
+            cld_kcheck_launch_global(check, i, mem->data, mem->size, mem->flags & CL_MEM_WRITE_ONLY,
+                                     mem->flags & (CL_MEM_READ_ONLY | CLD_MEM_IMMUTABLE));
         } else if (mem && mem->parent) { /* an image of a buffer, whose writes are not looked at */
             cld_kcheck_written(mem->data, mem->parent->size - (size_t)(mem->data - mem->parent->data));
         } else if (arg->kind == CLD_ARG_GLOBAL) {

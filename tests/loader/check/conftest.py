@@ -28,7 +28,8 @@ def reports(variables, ocl_icd, tmp_path_factory):
             check=False,
             timeout=600,
             cwd=ROOT,
-            env=variables | {"CL_DRIVER_CHECK": "1", "CL_DRIVER_LOG_FILE": str(log)},
+            env=variables
+            | {"CL_DRIVER_CHECK": "1", "CL_DRIVER_LOG_FILE": str(log), "CL_DRIVER_THREADS": "1"},
         )
         assert done.returncode == 0, done.stderr
         return {name: ALLOCATION.sub("allocation #", text) for name, text in json.loads(done.stdout).items()}

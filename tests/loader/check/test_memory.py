@@ -113,6 +113,61 @@ clCreateBuffer)
   4 times in this launch
 """,
     ),
+    "read past a private array": (
+        "  int x[4] = {1, 2, 3, 4}; b[i] = x[i / 8];",
+        """read of 4 bytes out of bounds
+  at program.cl:3:35
+      int x[4] = {1, 2, 3, 4}; b[i] = x[i / 8];
+                                      ^
+  by work-item (32, 0, 0), group (2, 0, 0), local id (0, 0, 0)
+  at byte 16 of private memory, variable 'x', which has 16 bytes
+  32 times in this launch
+""",
+    ),
+    "nobody has written a private array": (
+        "  int x[4]; x[i & 1] = 3; b[i] = x[i & 3];",
+        """read of 4 bytes that nobody has written
+  at program.cl:3:34
+      int x[4]; x[i & 1] = 3; b[i] = x[i & 3];
+                                     ^
+  by work-item (2, 0, 0), group (0, 0, 0), local id (2, 0, 0)
+  at byte 8 of private memory, variable 'x', which has 16 bytes
+  32 times in this launch
+""",
+    ),
+    "nobody has written a private variable": (
+        "  int x; if (a[i] > 60) x = 2; b[i] = x;",
+        """read of 4 bytes that nobody has written
+  at program.cl:3:39
+      int x; if (a[i] > 60) x = 2; b[i] = x;
+                                          ^
+  by work-item (0, 0, 0), group (0, 0, 0), local id (0, 0, 0)
+  at byte 0 of private memory, variable 'x', which has 4 bytes
+  61 times in this launch
+""",
+    ),
+    "nobody has written a component": (
+        "  int4 v; v.x = i; v.z = 2; b[i] = v.z + v.y;",
+        """read of 4 bytes that nobody has written
+  at program.cl:3:42
+      int4 v; v.x = i; v.z = 2; b[i] = v.z + v.y;
+                                             ^
+  by work-item (0, 0, 0), group (0, 0, 0), local id (0, 0, 0)
+  at byte 4 of private memory, variable 'v', which has 16 bytes
+  64 times in this launch
+""",
+    ),
+    "private memory across a barrier": (
+        "  int x[2]; x[0] = i; barrier(CLK_LOCAL_MEM_FENCE); b[i] = x[0] + x[l / 15];",
+        """read of 4 bytes that nobody has written
+  at program.cl:3:67
+      int x[2]; x[0] = i; barrier(CLK_LOCAL_MEM_FENCE); b[i] = x[0] + x[l / 15];
+                                                                      ^
+  by work-item (15, 0, 0), group (0, 0, 0), local id (15, 0, 0)
+  at byte 4 of private memory, variable 'x', which has 8 bytes
+  4 times in this launch
+""",
+    ),
     "misaligned vector": (
         "  if (i == 0) *(global int4 *)(b + 2) = (int4)(1);",
         """write of 16 bytes at an address that is no multiple of 16
@@ -137,6 +192,16 @@ RIGHT = {
     "bytes": "  global char *p = (global char *)b; p[i] = i; p[i + 64] = p[i];",
     "three components": "  int3 v = vload3(i / 4, a); if (i < 21) vstore3(v, i, b);",
     "structure": "  struct { int x; char y; } s = {a[i], 1}; b[i] = s.x + s.y;",
+    "components of a vector": "  int4 v; v.x = i; v.yzw = (int3)(1, 2, 3); v.y += 4; b[i] = v.y + v.w;",
+    "vector of three": "  int3 v; v.x = i; v.y = 1; v.z = 2; int3 w = v; b[i] = w.x + w.y + w.z;",
+    "private arrays": "  int x[8]; for (int k = 0; k < 8; k++) x[k] = i + k; b[i] = x[l / 2];",
+    "copied structure": (
+        "  struct s { int x[3]; char c; } s = {{1, 2, 3}, 4}, u; u = s; b[i] = u.x[i % 3] + u.c;"
+    ),
+    "results through pointers": (
+        "  int e; float c, f = frexp((float)a[i], &e) + sincos((float)i, &c); b[i] = f + e + c;"
+    ),
+    "loop": "  int x; for (int k = 0; k < 3; k++) { if (k) b[i] = x; x = k; }",
     "read of what was written before": "  b[i] = a[i]; b[i] += 1;",
 }
 

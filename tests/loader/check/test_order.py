@@ -1,0 +1,144 @@
+"""Races within and between groups, and barriers that not all work-items come to: the whole report of each."""
+
+from __future__ import annotations
+
+import pytest
+
+HEAD = "kernel void k(global int *a, global int *b, local int *t, int n) {\n"
+IDS = "  int i = get_global_id(0), l = get_local_id(0);\n"
+
+# name: (the kernel's body behind IDS, what is told of it).
+WRONG = {
+    "write, then read of another's": (
+        "  t[l] = i; if (l) b[i] = t[l - 1];",
+        """data race: read of 4 bytes
+  at program.cl:3:27
+      t[l] = i; if (l) b[i] = t[l - 1];
+                              ^
+  by work-item (1, 0, 0), group (0, 0, 0), local id (1, 0, 0)
+  at byte 0 of local memory, argument 't', which has 64 bytes
+  with a write
+  at program.cl:3:8
+      t[l] = i; if (l) b[i] = t[l - 1];
+           ^
+  by work-item (0, 0, 0), group (0, 0, 0), local id (0, 0, 0)
+  60 times in this launch
+""",
+    ),
+    "a barrier is missing after the read": (
+        "  t[l] = i; barrier(CLK_LOCAL_MEM_FENCE); int x = t[15 - l]; t[l] = x;",
+        """data race: read of 4 bytes
+  at program.cl:3:51
+      t[l] = i; barrier(CLK_LOCAL_MEM_FENCE); int x = t[15 - l]; t[l] = x;
+                                                      ^
+  by work-item (8, 0, 0), group (0, 0, 0), local id (8, 0, 0)
+  at byte 28 of local memory, argument 't', which has 64 bytes
+  with a write
+  at program.cl:3:67
+      t[l] = i; barrier(CLK_LOCAL_MEM_FENCE); int x = t[15 - l]; t[l] = x;
+                                                                      ^
+  by work-item (7, 0, 0), group (0, 0, 0), local id (7, 0, 0)
+  64 times in this launch
+""",
+    ),
+    "a barrier for the other memory": (
+        "  b[i] = i; barrier(CLK_LOCAL_MEM_FENCE); if (l == 3) a[i] = b[i - 1];",
+        """data race: read of 4 bytes
+  at program.cl:3:62
+      b[i] = i; barrier(CLK_LOCAL_MEM_FENCE); if (l == 3) a[i] = b[i - 1];
+                                                                 ^
+  by work-item (3, 0, 0), group (0, 0, 0), local id (3, 0, 0)
+  at byte 8 of global memory, argument 'b', which has 256 bytes (allocation #, made by clCreateBuffer)
+  with a write
+  at program.cl:3:8
+      b[i] = i; barrier(CLK_LOCAL_MEM_FENCE); if (l == 3) a[i] = b[i - 1];
+           ^
+  by work-item (2, 0, 0), group (0, 0, 0), local id (2, 0, 0)
+  4 times in this launch
+""",
+    ),
+    "two groups write to one place": (
+        "  if (l == 0) b[5] = i;",
+        """data race: write of 4 bytes
+  at program.cl:3:20
+      if (l == 0) b[5] = i;
+                       ^
+  by work-item (16, 0, 0), group (1, 0, 0), local id (0, 0, 0)
+  at byte 20 of global memory, argument 'b', which has 256 bytes (allocation #, made by clCreateBuffer)
+  with a write
+  at program.cl:3:20
+      if (l == 0) b[5] = i;
+                       ^
+  by work-item (0, 0, 0), group (0, 0, 0), local id (0, 0, 0)
+  3 times in this launch
+""",
+    ),
+    "divergent barrier": (
+        "  if (l > 3) barrier(CLK_LOCAL_MEM_FENCE);",
+        """barrier that not all work-items of the group come to
+  at program.cl:3:14
+      if (l > 3) barrier(CLK_LOCAL_MEM_FENCE);
+                 ^
+  by work-item (15, 0, 0), group (0, 0, 0), local id (15, 0, 0)
+  4 work-items of the group have returned, or go another way
+  4 times in this launch
+""",
+    ),
+    "two barriers": (
+        "  if (l & 1) barrier(CLK_LOCAL_MEM_FENCE); else barrier(CLK_GLOBAL_MEM_FENCE);",
+        """barrier that not all work-items of the group come to
+  at program.cl:3:14
+      if (l & 1) barrier(CLK_LOCAL_MEM_FENCE); else barrier(CLK_GLOBAL_MEM_FENCE);
+                 ^
+  by work-item (1, 0, 0), group (0, 0, 0), local id (1, 0, 0)
+  others of the group have come to another barrier
+  at program.cl:3:49
+      if (l & 1) barrier(CLK_LOCAL_MEM_FENCE); else barrier(CLK_GLOBAL_MEM_FENCE);
+                                                    ^
+  4 times in this launch
+""",
+    ),
+}
+
+# The same, as they should be.
+RIGHT = {
+    "barrier between": "  t[l] = i; barrier(CLK_LOCAL_MEM_FENCE); b[i] = t[15 - l];",
+    "two barriers": (
+        "  t[l] = i; barrier(CLK_LOCAL_MEM_FENCE); int x = t[15 - l]; barrier(CLK_LOCAL_MEM_FENCE); t[l] = x;"
+    ),
+    "barrier for global memory": "  b[i] = i; barrier(CLK_GLOBAL_MEM_FENCE); if (l) a[i] = b[i - 1];",
+    "atomics": "  atomic_add(a + 3, i);",
+    "the same value": "  b[5] = 1;",
+    "the same vector": "  *(global int4 *)(b + 4) = (int4)(1, 2, 3, 4);",
+    "the same bytes": "  *(global short *)(b + 4) = 7;",
+    "neighbouring bytes": "  ((global char *)b)[i] = i; ((global char *)b)[i + 64] = i;",
+    "all read one place": "  b[i] = a[3] + a[4];",
+    "barrier in a loop": (
+        "  t[l] = i;\n"
+        "  for (int s = 8; s; s >>= 1) { barrier(CLK_LOCAL_MEM_FENCE); if (l < s) t[l] += t[l + s]; }"
+    ),
+    "uniform condition": "  if (n > 3) { t[l] = 1; barrier(CLK_LOCAL_MEM_FENCE); b[i] = t[15 - l]; }",
+    "the last group": (
+        "  local int last; a[i] = i; mem_fence(CLK_GLOBAL_MEM_FENCE); barrier(CLK_GLOBAL_MEM_FENCE);\n"
+        "  if (l == 0) { mem_fence(CLK_GLOBAL_MEM_FENCE); last = atomic_inc(a + 63) == 66;\n"
+        "    mem_fence(CLK_GLOBAL_MEM_FENCE); }\n"
+        "  barrier(CLK_LOCAL_MEM_FENCE); if (last) b[l] = a[l];"
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def found(reports):
+    kernels = [("wrong " + name, f"{HEAD}{IDS}{body}\n}}\n", 64, 16) for name, (body, _) in WRONG.items()]
+    kernels += [(name, f"{HEAD}{IDS}{body}\n}}\n", 64, 16) for name, body in RIGHT.items()]
+    return reports(kernels)
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_report(found, name):
+    assert found["wrong " + name] == "cl_driver check: kernel 'k': " + WRONG[name][1]
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_no_report(found, name):
+    assert found[name] == ""
