@@ -120,7 +120,7 @@ def plan(
     if calls is not None:
         options = calls.options
     still_kept = {callee: callee for callee in kept.values()}
-    function = run_pass("inline", inline, options, None, module, entry_point.function, kept)
+    function = run_pass("inline", inline, options, None, module, entry_point.function, kept, options.check)
     if has_variable_arrays(module):
         from .program.variable_arrays import lower_variable_arrays
 
@@ -129,7 +129,7 @@ def plan(
         from .check.library_calls import expose_calls
 
         if run_pass("library_calls", expose_calls, options, function, library):
-            function = run_pass("inline", inline, options, None, module, function)
+            function = run_pass("inline", inline, options, None, module, function, None, True)
     has_order = orders_memory(function)
     run_pass("vloadn", load_vectors, options, function, types)
     run_pass("mul24", multiply_plainly, options, function)

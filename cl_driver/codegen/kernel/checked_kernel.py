@@ -34,7 +34,8 @@ _DECLARATIONS = (
     "declare ptr @cld_kcheck_outside(ptr, ptr, i64) cold",
     "declare void @cld_kcheck_unwritten(ptr, ptr, i64, i64) cold",
     "declare void @cld_kcheck_index(ptr, ptr, i64) cold",
-    "declare void @cld_kcheck_copy(ptr, ptr, ptr, i64, i64, ptr)",
+    "declare i64 @cld_kcheck_copy(ptr, ptr, ptr, i64, i64, ptr)",
+    "declare void @cld_kcheck_wait(ptr, ptr)",
     "declare void @cld_kcheck_unknown(ptr, ptr)",
 )
 
@@ -243,7 +244,15 @@ def check_copy(e: FunctionEmitter, i: Instruction) -> None:
     numbers = (e.to_width(e.typed(number), "i64") for number in (count, stride))
     counted = ", ".join(f"i64 {number}" for number in numbers)
     pointers = f"ptr {e.operand(target)}, ptr {e.operand(source)}"
-    e.emit_void(f"call void @cld_kcheck_copy(ptr {e.checker()}, {pointers}, {counted}, ptr {where})")
+    made = e.emit(f"call i64 @cld_kcheck_copy(ptr {e.checker()}, {pointers}, {counted}, ptr {where})")
+    e.define(i, e.to_width(f"i64 {made}", ir_type(count.type)))
+
+
+@lowers(PassOp.CheckWait)
+def check_wait(e: FunctionEmitter, i: Instruction) -> None:
+    """A work-item waits for copies."""
+    assert isinstance(e, CheckedKernelEmitter)
+    e.emit_void(f"call void @cld_kcheck_wait(ptr {e.checker()}, ptr {e.site(i.operands[0])})")
 
 
 @lowers(PassOp.CheckFence)

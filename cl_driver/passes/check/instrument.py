@@ -39,7 +39,7 @@ from ..ir.instructions import (
 from ..ir.layout import alignment_of, size_of
 from ..ir.ops import PassOp
 from .library_calls import second_result_size, vector_place
-from .private_memory import SHADOW, Shadows, copied_size, has_known_accesses, sites_of
+from .private_memory import SHADOW, Shadows, copied_size, has_known_accesses, sites_of, unwanted_end
 from .sites import ATOMIC, BARRIER, FENCE, LOAD, STORE, Site
 
 _SHARED = (StorageClass.CrossWorkgroup, StorageClass.Workgroup, StorageClass.Generic)
@@ -113,7 +113,7 @@ class _Instrumenter:
             self.add(i, PassOp.CheckFence, [site], False)
         elif op is Op.ExtInst:
             self.extended(i)
-        elif op not in _ADDRESSES:
+        elif op not in _ADDRESSES and op is not PassOp.CheckWait:
             self.unknown(i)
 
     def extended(self, i: Instruction) -> None:
@@ -124,6 +124,8 @@ class _Instrumenter:
         place = vector_place(self.block, i, self.types)
         if place is not None:
             at, size, alignment, is_load = place
+            if is_load:  # vloada_half3 is a vload_half4
+                size -= int(size * unwanted_end(i, self.used_by))
             self.access(i, at, Site(LOAD if is_load else STORE, i.line, size, alignment))
         elif second_result_size(i):
             size = second_result_size(i)
@@ -195,7 +197,11 @@ class _Instrumenter:
         for kind, pointer in ((STORE, target), (LOAD, source)):
             sites.append(Site(kind, i.line, size, size))
             self.find_root(pointer, sites[-1])
-        self.add(i, PassOp.CheckCopy, [target, source, count, stride, *sites], False)
+        operands = [target, source, count, stride, *sites]
+        check = Instruction(PassOp.CheckCopy, count.type, operands, self.block)
+        check.line = i.line
+        self.block.instructions.append(check)
+        i.operands[3] = check
 
     def indices(self, i: Instruction) -> None:
         """Of arrays in structures: a whole variable's bounds say nothing of these."""

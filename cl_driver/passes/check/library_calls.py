@@ -13,6 +13,8 @@ from ..ir.instructions import append
 from ..ir.layout import size_of
 from ..ir.library import Library
 from ..ir.link_names import stays_a_call
+from ..ir.ops import PassOp
+from .sites import BARRIER, Site
 
 # Instructions that load or store a vector: the number of the operand that has the type in registers, where it
 # is not the result, and of the offset.
@@ -26,11 +28,14 @@ _PLAIN = (Std.vloadn, Std.vstoren)
 
 
 def expose_calls(function: Function, library: Library) -> bool:
-    """Gives calls with pointers, and those that only order memory, their bodies. True if there are any."""
+    """Gives calls with pointers, and those that only order memory, their bodies; True if there are any.
+    Waits for events become checks."""
     is_changed = False
     for block in function.blocks:
         old, block.instructions = block.instructions, []
         for i in old:
+            if i.op is Op.GroupWaitEvents:
+                i.op, i.operands = PassOp.CheckWait, [Site(BARRIER, i.line)]
             is_changed |= _expose(block, i, library)
             block.instructions.append(i)
     return is_changed

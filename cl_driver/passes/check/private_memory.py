@@ -260,6 +260,13 @@ def _wanted(load: Instruction, used_by: dict[Value, list[Instruction]]) -> tuple
     return _runs(load.type.element, sorted(wanted)) or ((0, 0),)
 
 
+def unwanted_end(load: Instruction, used_by: dict[Value, list[Instruction]]) -> float:
+    """The part of a vector, at its end, that nobody is after."""
+    wanted = _wanted(load, used_by)
+    size = size_of(load.type.element) * load.type.count if load.type.kind is Kind.VECTOR else 0
+    return (size - sum(wanted[-1])) / size if wanted and size else 0
+
+
 def _goes_back(i: Instruction, load: Instruction, used_by: dict[Value, list[Instruction]]) -> bool:
     """Whether a vector is loaded to be stored where it was, with other components."""
     after = used_by.get(i, ())

@@ -39,7 +39,9 @@ CheckBarrier site                     a work-item has come to a barrier
 CheckFence site
 CheckUnknown pointer                  what nobody looks at may write there
 CheckIndex index, site                of an array of site.bytes elements
-CheckCopy target, source, count, stride, sites   a work-item has come to a copy of the group; two sites
+CheckCopy target, source, count, stride, sites   a work-item has come to a copy of the group, of two sites;
+                                      gives the count, or 0 where it is not to be
+CheckWait site                        a work-item waits for copies of the group
 
 Only after vectorize/linearise.py, that is at widths above 1 (see Instruction.mask there):
 EntryMask                        bool, varying: the lanes that hold a work-item at all (false in a tail)
@@ -97,6 +99,7 @@ class PassOp(Op):
     CheckUnknown: ClassVar[PassOp]
     CheckIndex: ClassVar[PassOp]
     CheckCopy: ClassVar[PassOp]
+    CheckWait: ClassVar[PassOp]
 
 
 fill(PassOp, ((name, (1 << 16) + k) for k, name in enumerate(PassOp.__annotations__)))

@@ -47,15 +47,17 @@ _ACCESSES = frozenset((Op.Load, Op.Store, Op.CopyMemory, Op.CopyMemorySized))
 _SAME_OBJECT = ADDRESS | {Op.Bitcast, Op.CopyObject, Op.PtrCastToGeneric, Op.GenericCastToPtr}
 
 
-def inline(module: Module, entry: Function, kept: Mapping[Function, Function] | None = None) -> Function:
+def inline(
+    module: Module, entry: Function, kept: Mapping[Function, Function] | None = None, waits: bool = False
+) -> Function:
     """A new function: the entry point with calls expanded. Its Arguments are the entry's own.
 
-    kept: the functions that stay calls, and what is called in their place.
+    kept: the functions that stay calls, and what is called in their place. waits: those for events stay.
     PlanError if that comes to more than MAX_INSTRUCTIONS.
     """
     if not kept and inlined_size(entry) > MAX_INSTRUCTIONS:
         raise PlanError(f"more than {MAX_INSTRUCTIONS} instructions after inlining")
-    return _Inliner(module, kept or {}).run(entry)
+    return _Inliner(module, kept or {}, waits).run(entry)
 
 
 def inlined_size(entry: Function) -> int:
@@ -99,7 +101,8 @@ _Cloning: TypeAlias = Generator[_Call, Any, _Cloned]
 
 
 class _Inliner:
-    def __init__(self, module: Module, kept: Mapping[Function, Function]) -> None:
+    def __init__(self, module: Module, kept: Mapping[Function, Function], waits: bool) -> None:
+        self.dropped = _DROPPED - {Op.GroupWaitEvents} if waits else _DROPPED
         self.types = module.types
         self.kept = kept
         self.module_variables = module.variables
@@ -175,7 +178,7 @@ class _Inliner:
             instructions = current.instructions
             for instruction in block.instructions:
                 op = instruction.op
-                if op in _DROPPED:
+                if op in self.dropped:
                     continue
                 if op is Op.Phi:
                     copy = clone_instruction(instruction, [], current)

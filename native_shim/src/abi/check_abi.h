@@ -75,11 +75,12 @@ struct cld_kcheck_thread;
  *                            int64_t offset, uint64_t size);
  *                        a load from a private variable that nobody has written to
  *   void cld_kcheck_index(struct cld_kcheck_thread *thread, const struct cld_kcheck_site *site, int64_t
- * index); an index of an array of site->bytes elements that is out of its bounds void cld_kcheck_copy(struct
- * cld_kcheck_thread *thread, uint8_t *target, uint8_t *source, uint64_t count, uint64_t stride, const struct
- * cld_kcheck_site *site); a work-item has come to a copy that the group makes, whose two sites these are: of
- *                        elements of site->size bytes, in global memory at a stride
- *   void cld_kcheck_unknown(struct cld_kcheck_thread *thread, uint8_t *address);
- *                        what nobody looks at may write there */
+ * index); an index of an array of site->bytes elements that is out of its bounds uint64_t
+ * cld_kcheck_copy(struct cld_kcheck_thread *thread, uint8_t *target, uint8_t *source, uint64_t count,
+ * uint64_t stride, const struct cld_kcheck_site *site); a work-item has come to a copy that the group makes,
+ * whose two sites these are: of elements of site->size bytes, in global memory at a stride. Gives the count,
+ * or 0 where the copy is not to be made void cld_kcheck_wait(struct cld_kcheck_thread *thread, const struct
+ * cld_kcheck_site *site); a work-item waits for such copies void cld_kcheck_unknown(struct cld_kcheck_thread
+ * *thread, uint8_t *address); what nobody looks at may write there */
 
 #endif

@@ -106,6 +106,8 @@ static __attribute__((noinline)) void found_race(struct cld_kcheck_thread *threa
                                                  const struct range *range, const uint8_t *address,
                                                  uint64_t before, uint16_t where, bool is_write_before) {
     const struct cld_kcheck_launch *launch = thread->launch;
+    if (thread->has_diverged) /* which nothing is ordered after */
+        return;
     uint64_t item = (before & CELL_ITEM) >> CELL_ITEM_AT, mask = (UINT64_C(1) << launch->local_bits) - 1;
     struct report report = {
         .finding = RACE,
@@ -361,53 +363,104 @@ void cld_kcheck_index(struct cld_kcheck_thread *thread, const struct cld_kcheck_
     report_add(thread, &report);
 }
 
-/* One side of a copy: bounds, and races with what work-items have done before. What they do after the copy
- * they do after they have waited for it. */
-static void check_side(struct cld_kcheck_thread *thread, const struct cld_kcheck_site *site, uint8_t *address,
-                       uint64_t bytes, bool is_dense) {
-    struct range other, *range;
-    if (site->flags & CLD_CHECK_OF_ARGUMENT) {
-        range = &thread->ranges[site->argument];
-    } else {
-        other = range_of(thread, address, site);
-        range = &other;
+/* Whether the group did it since its last barrier: a copy is an access of all its work-items. */
+static bool is_of_now(const struct cld_kcheck_thread *thread, uint64_t before, uint64_t now) {
+    return !((before ^ now) & (CELL_TAG | CELL_EPOCH | group_bits(thread)));
+}
+
+/* One side of a copy. */
+struct side {
+    const struct cld_kcheck_site *site;
+    uint8_t *address;
+    uint64_t bytes; /* from the first to the last */
+    bool is_dense;
+    struct range range;
+};
+
+static struct side side_of(struct cld_kcheck_thread *thread, const struct copy *copy, int which) {
+    struct side side = {.site = copy->site + which, .address = which ? copy->source : copy->target};
+    bool is_local = (side.site->flags & CLD_CHECK_SPACE) == CLD_CHECK_LOCAL;
+    side.is_dense = is_local || copy->stride <= 1; /* 0 is no stride */
+    uint64_t elements = side.is_dense ? copy->count : (copy->count - 1) * copy->stride + 1;
+    side.bytes = copy->count ? elements * side.site->size : 0;
+    side.range = side.site->flags & CLD_CHECK_OF_ARGUMENT ? thread->ranges[side.site->argument]
+                                                          : range_of(thread, side.address, side.site);
+    return side;
+}
+
+bool copy_is_inside(struct cld_kcheck_thread *thread, const struct copy *copy) {
+    bool is_inside = true;
+    for (int i = 0; i < 2; i++) {
+        struct side side = side_of(thread, copy, i);
+        uint64_t offset = (uint64_t)(side.address - side.range.start);
+        bool is_null = (uintptr_t)side.address < CLD_CHECK_GAP;
+        bool is_outside = offset >= side.range.size || side.bytes > side.range.size - offset;
+        if (!side.bytes || !is_outside || (!side.range.is_known && !is_null))
+            continue;
+        found(thread, is_null ? NULL_POINTER : OUT_OF_BOUNDS, side.site, &side.range, side.address,
+              side.bytes);
+        is_inside = false;
     }
-    uint64_t offset = (uint64_t)(address - range->start);
-    bool is_write = site->kind == CLD_CHECK_STORE;
-    if (range->is_known && (offset >= range->size || bytes > range->size - offset)) {
-        found(thread, OUT_OF_BOUNDS, site, range, address, bytes);
-        return;
-    }
-    struct shadow *shadow = range->shadow;
-    if (!shadow)
-        return;
-    uint8_t *written = shadow->written ? shadow->written + (address - shadow->start) : NULL;
-    if (written && is_write)
-        memset(written, 1, bytes);
-    else if (written && is_dense && is_unwritten(written, bytes))
-        found(thread, UNWRITTEN, site, range, address, bytes);
-    uint64_t now = thread->base[range->is_local] | thread->item << CELL_ITEM_AT;
-    uint64_t first = (uint64_t)(address - shadow->start) + ((uintptr_t)shadow->start & (GRANULE - 1));
-    for (uint64_t at = first / GRANULE; shadow->cells && is_dense && at * GRANULE < first + bytes; at++) {
-        uint64_t write = atomic_load_explicit(&shadow->cells[2 * at], memory_order_relaxed);
-        uint64_t read = atomic_load_explicit(&shadow->cells[2 * at + 1], memory_order_relaxed);
-        bool with_write = is_concurrent(thread, write, now, range->is_local);
-        if (with_write || (is_write && is_concurrent(thread, read, now, range->is_local))) {
-            found_race(thread, site, range, address + (at * GRANULE - first), with_write ? write : read,
-                       shadow->sites[2 * at + !with_write], with_write);
-            return;
+    return is_inside;
+}
+
+/* The numbers of the cells of a side. */
+#define FOR_CELLS(side, at)                                                                                  \
+    for (uint64_t first_ = (uint64_t)((side).address - (side).range.shadow->start) +                         \
+                           ((uintptr_t)(side).range.shadow->start & (GRANULE - 1)),                          \
+                  at = first_ / GRANULE;                                                                     \
+         at * GRANULE < first_ + (side).bytes; at++)
+
+void copy_note(struct cld_kcheck_thread *thread, struct copy *copy) {
+    for (int i = 0; i < 2; i++) {
+        struct side side = side_of(thread, copy, i);
+        struct shadow *shadow = side.range.shadow;
+        if (!shadow || !side.is_dense)
+            continue;
+        uint8_t *written = shadow->written ? shadow->written + (side.address - shadow->start) : NULL;
+        if (written && !i)
+            memset(written, 1, side.bytes);
+        else if (written && is_unwritten(written, side.bytes))
+            found(thread, UNWRITTEN, side.site, &side.range, side.address, side.bytes);
+        bool is_local = side.range.is_local, is_told = false;
+        uint64_t now =
+            thread->base[is_local] | thread->item << CELL_ITEM_AT | CELL_IS_WHOLE | CELL_MANY_ITEMS;
+        copy->words[i] = now;
+        if (!shadow->cells)
+            continue;
+        FOR_CELLS(side, at) {
+            _Atomic uint64_t *words = &shadow->cells[2 * at];
+            uint64_t write = atomic_load_explicit(&words[0], memory_order_relaxed);
+            uint64_t read = atomic_load_explicit(&words[1], memory_order_relaxed);
+            bool with_write = is_concurrent(thread, write, now, is_local) ||
+                              (thread->group_items > 1 && is_of_now(thread, write, now));
+            bool with_read = !i && (is_concurrent(thread, read, now, is_local) ||
+                                    (thread->group_items > 1 && is_of_now(thread, read, now)));
+            if (!is_told && (with_write || with_read)) {
+                found_race(thread, side.site, &side.range, side.address + 4 * (at - first_ / GRANULE),
+                           with_write ? write : read, shadow->sites[2 * at + !with_write], with_write);
+                is_told = true;
+            }
+            atomic_store_explicit(&words[i], now, memory_order_relaxed);
+            shadow->sites[2 * at + (uint64_t)i] = (uint16_t)side.site->index;
         }
     }
 }
 
-void check_copy(struct cld_kcheck_thread *thread) {
-    const struct cld_kcheck_site *sites[] = {thread->barrier, thread->barrier + 1};
-    uint8_t *addresses[] = {thread->copy.target, thread->copy.source};
+/* From now on the group's accesses come behind the copy; those of other groups do not. */
+void copy_end(struct cld_kcheck_thread *thread, const struct copy *copy) {
     for (int i = 0; i < 2; i++) {
-        bool is_strided = (sites[i]->flags & CLD_CHECK_SPACE) != CLD_CHECK_LOCAL && thread->copy.stride != 1;
-        uint64_t elements =
-            is_strided ? (thread->copy.count - 1) * thread->copy.stride + 1 : thread->copy.count;
-        check_side(thread, sites[i], addresses[i], elements * sites[i]->size, !is_strided);
+        struct side side = side_of(thread, copy, i);
+        if (!side.range.shadow || !side.is_dense || !side.range.shadow->cells)
+            continue;
+        uint64_t word = copy->words[i];
+        uint64_t before = (word & ~CELL_EPOCH & ~CELL_MANY_ITEMS) |
+                          (((word & CELL_EPOCH) - (UINT64_C(1) << CELL_EPOCH_AT)) & CELL_EPOCH);
+        FOR_CELLS(side, at) {
+            _Atomic uint64_t *cell_word = &side.range.shadow->cells[2 * at + (uint64_t)i];
+            if (atomic_load_explicit(cell_word, memory_order_relaxed) == word)
+                atomic_store_explicit(cell_word, before, memory_order_relaxed);
+        }
     }
 }
 

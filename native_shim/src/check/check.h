@@ -68,8 +68,9 @@ uint8_t *cld_kcheck_outside(struct cld_kcheck_thread *thread, const struct cld_k
 void cld_kcheck_unwritten(struct cld_kcheck_thread *thread, const struct cld_kcheck_site *site,
                           int64_t offset, uint64_t size);
 void cld_kcheck_index(struct cld_kcheck_thread *thread, const struct cld_kcheck_site *site, int64_t index);
-void cld_kcheck_copy(struct cld_kcheck_thread *thread, uint8_t *target, uint8_t *source, uint64_t count,
-                     uint64_t stride, const struct cld_kcheck_site *site);
+uint64_t cld_kcheck_copy(struct cld_kcheck_thread *thread, uint8_t *target, uint8_t *source, uint64_t count,
+                         uint64_t stride, const struct cld_kcheck_site *site);
+void cld_kcheck_wait(struct cld_kcheck_thread *thread, const struct cld_kcheck_site *site);
 void cld_kcheck_unknown(struct cld_kcheck_thread *thread, uint8_t *address);
 
 #endif

@@ -185,7 +185,10 @@ struct cld_kcheck_thread *cld_kcheck_enter(struct cld_kcheck_launch *launch,
     return made;
 }
 
+static void end_group(struct cld_kcheck_thread *thread);
+
 void cld_kcheck_leave(struct cld_kcheck_thread *thread) {
+    end_group(thread);
     shadow_free(&thread->local);
     block_drop(thread->recent);
     free(thread->ranges);
@@ -219,6 +222,8 @@ static void set_base(struct cld_kcheck_thread *thread) {
 
 void cld_kcheck_group(struct cld_kcheck_thread *thread, const struct cld_kcheck_sites *sites, uint64_t x,
                       uint64_t y, uint64_t z) {
+    end_group(thread);
+    thread->has_group = true;
     struct cld_kcheck_launch *launch = thread->launch;
     const struct cld_launch *sizes = &launch->sizes;
     const uint64_t group[3] = {x, y, z};
@@ -264,14 +269,55 @@ void cld_kcheck_barrier(struct cld_kcheck_thread *thread, const struct cld_kchec
     thread->arrived++;
 }
 
-void cld_kcheck_copy(struct cld_kcheck_thread *thread, uint8_t *target, uint8_t *source, uint64_t count,
-                     uint64_t stride, const struct cld_kcheck_site *site) {
-    struct copy copy = {target, source, count, stride};
-    if (!thread->barrier)
+uint64_t cld_kcheck_copy(struct cld_kcheck_thread *thread, uint8_t *target, uint8_t *source, uint64_t count,
+                         uint64_t stride, const struct cld_kcheck_site *site) {
+    struct copy copy = {target, source, count, stride, site, {0, 0}};
+    if (!thread->barrier) {
+        copy.count = copy_is_inside(thread, &copy) ? count : 0;
         thread->copy = copy;
-    else if (thread->barrier == site && memcmp(&thread->copy, &copy, sizeof copy) != 0)
+        thread->is_copied = copy.count == count;
+    } else if (thread->barrier == site && (thread->copy.target != target || thread->copy.source != source ||
+                                           (thread->is_copied && thread->copy.count != count))) {
         diverges(thread, site, NULL, 0);
+    }
     cld_kcheck_barrier(thread, site);
+    return thread->barrier == site ? thread->copy.count : 0;
+}
+
+static void tell_wait(struct cld_kcheck_thread *thread, enum finding finding,
+                      const struct cld_kcheck_site *site, uint64_t missing) {
+    struct report report = {.finding = finding,
+                            .site = site,
+                            .place = place_of(thread->launch, thread->group_index, thread->item),
+                            .missing = missing};
+    report_add(thread, &report);
+}
+
+void cld_kcheck_wait(struct cld_kcheck_thread *thread, const struct cld_kcheck_site *site) {
+    thread->waits++;
+    thread->wait = site;
+    while (thread->pending_count)
+        copy_end(thread, &thread->pending[--thread->pending_count]);
+}
+
+/* All work-items of a group wait, or none. */
+static void end_waits(struct cld_kcheck_thread *thread) {
+    uint64_t over = thread->waits % thread->group_items;
+    if (over && !thread->has_diverged) {
+        thread->has_diverged = true;
+        tell_wait(thread, DIVERGENCE, thread->wait, thread->group_items - over);
+    }
+    thread->waits = 0;
+}
+
+static void end_group(struct cld_kcheck_thread *thread) {
+    if (!thread->has_group)
+        return;
+    end_waits(thread);
+    for (uint32_t i = 0; i < thread->pending_count; i++)
+        tell_wait(thread, UNAWAITED, thread->pending[i].site, 0);
+    thread->pending_count = 0;
+    thread->has_group = false;
 }
 
 /* Also when the kernel begins, where nobody has come to a barrier. */
@@ -281,9 +327,14 @@ void cld_kcheck_region(struct cld_kcheck_thread *thread) {
         return;
     if (thread->arrived < thread->group_items)
         diverges(thread, site, NULL, thread->group_items - thread->arrived);
-    if (thread->copy.count && !thread->has_diverged)
-        check_copy(thread);
+    if (thread->copy.count) {
+        copy_note(thread, &thread->copy);
+        if (thread->pending_count < MOST_PENDING)
+            thread->pending[thread->pending_count++] = thread->copy;
+    }
     thread->copy = (struct copy){0};
+    if (site->flags & (CLD_CHECK_ORDERS_GLOBAL | CLD_CHECK_ORDERS_LOCAL))
+        end_waits(thread);
     thread->epoch[0] += site->flags & CLD_CHECK_ORDERS_GLOBAL ? 1 : 0;
     thread->epoch[1] += site->flags & CLD_CHECK_ORDERS_LOCAL ? 1 : 0;
     thread->barrier = NULL;

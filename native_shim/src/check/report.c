@@ -176,6 +176,9 @@ static void print(const struct cld_kcheck_launch *launch, const struct report *r
         put(&text, "%s of %" PRIu64 " bytes of a buffer that is %s-only\n", verb(site), report->bytes,
             site->kind == CLD_CHECK_LOAD ? "write" : "read");
         break;
+    case UNAWAITED:
+        put(&text, "copy of a group that nobody waits for (wait_group_events)\n");
+        break;
     case INDEX:
         put(&text, "index %" PRId64 " out of bounds of an array of %zu\n", report->offset, report->size);
         break;

@@ -77,6 +77,7 @@ enum finding {
     DIVERGENCE,
     NO_ACCESS,
     INDEX,
+    UNAWAITED,
     MISALIGNED,
     FINDINGS,
 };
@@ -120,7 +121,7 @@ struct cld_kcheck_launch {
     uint64_t lost; /* reports for which there was no room */
 };
 
-enum { RELEASED = 1 << 16 };
+enum { RELEASED = 1 << 16, MOST_PENDING = 32 };
 
 struct cld_kcheck_thread {
     uint64_t item; /* linear local id; generated code sets it */
@@ -136,7 +137,14 @@ struct cld_kcheck_thread {
     struct copy {
         uint8_t *target, *source;
         uint64_t count, stride;
-    } copy;                                /* that the first work-item came to, where that is no barrier */
+        const struct cld_kcheck_site *site; /* of the write; that of the read follows it */
+        uint64_t words[2];                  /* in cells, of the write and of the read */
+    } copy;                                 /* that the first work-item came to; no count: none */
+    struct copy pending[MOST_PENDING];      /* copies that nobody has waited for */
+    uint32_t pending_count;
+    uint64_t waits; /* of work-items, since the last barrier */
+    const struct cld_kcheck_site *wait;
+    bool has_group, is_copied;
     const struct cld_kcheck_site *barrier; /* that the first work-item came to */
     uint64_t arrived, region_items;
     bool has_diverged;
@@ -149,8 +157,11 @@ struct cld_kcheck_thread {
     uint8_t *nowhere;     /* reads 0; what is written there is forgotten */
 };
 
-/* Looks at what a group copies, when all work-items have come to it. */
-void check_copy(struct cld_kcheck_thread *thread);
+/* Whether a copy stays in bounds, which is told of if not; notes what a group copies, when all work-items
+ * have come to it; and that somebody has waited for a copy. */
+bool copy_is_inside(struct cld_kcheck_thread *thread, const struct copy *copy);
+void copy_note(struct cld_kcheck_thread *thread, struct copy *copy);
+void copy_end(struct cld_kcheck_thread *thread, const struct copy *copy);
 
 /* Adds to the launch's reports, or counts one that is there. */
 void report_add(struct cld_kcheck_thread *thread, const struct report *report);
