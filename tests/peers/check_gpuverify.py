@@ -49,7 +49,7 @@ _SCALARS = {
 }
 _LONG = {"long", "ulong", "double", "size_t", "ptrdiff_t", "uintptr_t", "intptr_t"}
 # Contents of buffers, as 32-bit integers, and the value of scalars.
-SETS = (("zeros", 1), ("count", 64), ("small", 5))
+SETS = (("zeros", 1), ("count", 64), ("small", 5), ("count", 0))
 # What GPUVerify calls right, and is a race by the rules of OpenCL: why.
 RACES_AFTER_ALL = {
     "inter_group_and_barrier_flag_tests/pass/read_then_write": "the barrier's flags are not the same in all "

@@ -3,17 +3,21 @@ and check_gpuverify.py."""
 
 from __future__ import annotations
 
+import atexit
 import os
 import re
+import shutil
 import signal
 import subprocess
+import tempfile
 import time
 from pathlib import Path
 from typing import NamedTuple
 
-from peers import WORK, environment, need
+from peers import environment, need
 
-FOLDER = WORK / "check"
+FOLDER = Path(tempfile.mkdtemp(prefix="check-"))
+atexit.register(shutil.rmtree, FOLDER, ignore_errors=True)
 OCLGRIND_ICD = "/usr/lib/oclgrind/liboclgrind-rt-icd.so"
 
 # What reports are about, by their first line.
@@ -70,8 +74,7 @@ class Outcome(NamedTuple):
 def prepare() -> Path:
     """The compiled host; oclgrind is installed if it is not."""
     need("oclgrind", "ocl-icd-opencl-dev", "gcc")
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    (FOLDER / "oclgrind").mkdir(exist_ok=True)
+    (FOLDER / "oclgrind").mkdir()
     (FOLDER / "oclgrind" / "oclgrind.icd").write_text(OCLGRIND_ICD + "\n")
     host = FOLDER / "host"
     source = Path(__file__).with_name("check_host.c")

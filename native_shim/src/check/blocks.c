@@ -197,6 +197,15 @@ struct block *block_find(const void *address) {
     return found;
 }
 
+bool cld_kcheck_is_freed(const void *address) {
+    struct block *block = block_find(address);
+    const uint8_t *at = address;
+    bool is_freed = block && block->is_freed && at >= block->shadow.start &&
+                    at < block->shadow.start + block->shadow.size;
+    block_drop(block);
+    return is_freed;
+}
+
 /* Where a range of bytes is in a block; 0: nothing of it is remembered. */
 static size_t part_of(const struct block *block, const uint8_t *start, size_t size, size_t *at) {
     if (!block || !block->shadow.written || start < block->shadow.start ||

@@ -20,6 +20,9 @@ enum { CLD_CHECK_GAP = 4096 };
 void cld_kcheck_allocated(const void *start, size_t size, const char *made_by, bool is_written);
 void cld_kcheck_freed(const void *start);
 
+/* Whether an address lies in an allocation that was freed, and is nobody else's since. */
+bool cld_kcheck_is_freed(const void *address);
+
 /* Freed memory is somebody else's again: what is known of it is forgotten. */
 void cld_kcheck_forget(const void *start, size_t size);
 

@@ -9,6 +9,26 @@
 static void (*destroy_functions[CLD_KIND_END - CLD_PLATFORM])(void *object);
 static void (*release_functions[CLD_KIND_END - CLD_PLATFORM])(void *object);
 
+/* Dead slots that nobody gets yet (cld_object_hold_back). Threads then count a batch that they do not have,
+ * and keep nothing that they free: so it costs nothing where it is off. */
+enum { HELD_BACK = 1 << 14 };
+static bool holds_back;
+static _Atomic(struct dead *) held_back[HELD_BACK];
+static _Atomic uint32_t next_held_back;
+
+void cld_object_hold_back(void) {
+    holds_back = true;
+}
+
+static void hold_back(struct dead *dead) {
+    uint32_t at = atomic_fetch_add_explicit(&next_held_back, 1, memory_order_relaxed) % HELD_BACK;
+    dead = atomic_exchange_explicit(&held_back[at], dead, memory_order_acq_rel);
+    if (!dead)
+        return;
+    dead->next = NULL;
+    cld_slots_put(dead);
+}
+
 /* What a thread keeps: up to two batches, so that one that alternates between making and dropping an object
  * at a batch's edge does not go to the lock each time. A thread's end gives back what it has, as a batch that
  * may be short. */
@@ -20,7 +40,7 @@ static struct dead *slot_new(void) {
         self->dead_spare = NULL;
         if (!dead && !(dead = cld_slots_take()))
             return NULL;
-        self->dead_count = 0;
+        self->dead_count = holds_back ? CLD_SLOT_BATCH : 0;
         for (struct dead *at = dead; at; at = at->next)
             self->dead_count++;
     }
@@ -29,25 +49,13 @@ static struct dead *slot_new(void) {
     return dead;
 }
 
-/* Dead slots that nobody gets yet. */
-enum { HELD_BACK = 1 << 14 };
-static bool holds_back;
-static _Atomic(struct dead *) held_back[HELD_BACK];
-static _Atomic uint32_t next_held_back;
-
-void cld_object_hold_back(void) {
-    holds_back = true;
-}
-
 static void slot_free(struct dead *dead) {
-    if (__builtin_expect(holds_back, false)) {
-        uint32_t at = atomic_fetch_add_explicit(&next_held_back, 1, memory_order_relaxed) % HELD_BACK;
-        dead = atomic_exchange_explicit(&held_back[at], dead, memory_order_acq_rel);
-        if (!dead)
-            return;
-    }
     struct cld_self *self = cld_self();
     if (self->dead_count >= CLD_SLOT_BATCH) {
+        if (holds_back) {
+            hold_back(dead);
+            return;
+        }
         if (self->dead_spare)
             cld_slots_put(self->dead_spare);
         self->dead_spare = self->dead;

@@ -138,12 +138,11 @@ static void before(struct cld_call *call) {
     pthread_mutex_lock(&lock);
     call->number = ++call_count;
     struct place place = place_of(call);
+    order_poll();
     check_handles(call, &place);
     enter_kernel(call, &place);
-    if (call_begins(call, "clEnqueue")) {
-        order_poll();
+    if (call_begins(call, "clEnqueue"))
         memory_before_enqueue(call, &place);
-    }
     if (call_is(call, "clEnqueueNDRangeKernel") || call_is(call, "clEnqueueTask"))
         memory_before_launch(call, &place);
     if (call_is(call, "clReleaseEvent"))
@@ -186,10 +185,12 @@ static const struct {
 };
 
 static void made(uintptr_t handle, enum cld_kind kind, const struct place *place, size_t size) {
-    struct known *before = handle ? object_find(handle) : NULL;
+    if (kind == CLD_DEAD ? !handle : !cld_object_check((const void *)handle, kind))
+        return;
+    struct known *before = object_find(handle);
     if (before && before->shared)
         host_memory_unshare(before);
-    struct known *known = handle ? object_made(handle, kind, place, size) : NULL;
+    struct known *known = object_made(handle, kind, place, size);
     if (!known)
         return;
     const struct cld_kernel *kernel =
@@ -242,7 +243,7 @@ static void note_freed_later(const struct cld_call *call, const struct place *pl
     void *const *list = (void *const *)call_word(call, "svm_pointers");
     for (uintptr_t i = 0; list && i < call_word(call, "num_svm_pointers"); i++) {
         struct known *known = object_find((uintptr_t)list[i]);
-        if (known && known->kind == CLD_DEAD)
+        if (known && known->kind == CLD_DEAD && !known->released.number)
             object_released(known, place);
     }
 }
@@ -293,23 +294,27 @@ static void after(struct cld_call *call, cl_int status) {
     pthread_mutex_lock(&lock);
     struct place place = place_of(call);
     leave_kernel(call);
+    order_after_call(call, status);
     if (status >= 0) {
-        if (call_begins(call, "clEnqueue") && !call_is(call, "clEnqueueSVMFree"))
+        if (call_is(call, "clEnqueueSVMFree"))
+            note_freed_later(call, &place);
+        if (call_begins(call, "clEnqueue"))
             note_enqueued(call, &place);
-        else if (call_begins(call, "clSVMFree") || call_begins(call, "clMemFree"))
+        else if (call_begins(call, "clSVMFree") || call_begins(call, "clMem"))
             note_freed(call, &place);
         else if (call_begins(call, "clRelease"))
             note_released(call, &place);
         else
             note_made(call, &place);
     }
-    if (status >= 0 && call_is(call, "clEnqueueSVMFree")) {
-        note_freed_later(call, &place);
-        note_enqueued(call, &place);
-    }
-    order_after_call(call, status);
-    if (status >= 0 && call_is(call, "clMemBlockingFreeINTEL"))
-        note_freed(call, &place);
+    pthread_mutex_unlock(&lock);
+}
+
+static void before_fork(void) {
+    pthread_mutex_lock(&lock);
+}
+
+static void after_fork(void) {
     pthread_mutex_unlock(&lock);
 }
 
@@ -317,6 +322,7 @@ __attribute__((constructor)) static void watch(void) {
     if (!cld_setting_is(CL_DRIVER_CHECK_SETTING, "1"))
         return;
     process = getpid();
+    pthread_atfork(before_fork, after_fork, after_fork);
     cld_object_hold_back();
     cld_call_watch(before, after);
 }

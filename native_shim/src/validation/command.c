@@ -10,9 +10,13 @@ void command_drop(struct command *command) {
         free(command);
 }
 
+bool command_precedes(const struct command *first, const struct command *second) {
+    return first->position && second->clock.at[first->chain] >= first->position;
+}
+
 bool command_races(const struct command *first, const struct command *second) {
     return first->position && second->position && !first->is_gated && !second->is_gated &&
-           second->clock.at[first->chain] < first->position;
+           !command_precedes(first, second);
 }
 
 bool command_is_over(const struct command *command) {

@@ -60,6 +60,14 @@ static void tell_race(const struct known *memory, const struct use *before, cons
     message_end(&message);
 }
 
+/* Whether what races with a use races with a later one, too: nobody need know of the first any more. */
+static bool is_replaced(const struct use *before, const struct use *use) {
+    return before->kind == use->kind && before->start >= use->start && before->end <= use->end &&
+           (use->writes || !before->writes) && !use->command->is_gated && use->command->position &&
+           command_precedes(before->command, use->command) &&
+           !strcmp(before->command->kernel, use->command->kernel);
+}
+
 /* Adds a use, after it was compared with those before. memory: NULL, the host's. */
 static void add_use(struct known *memory, uintptr_t start, uintptr_t end, bool writes, enum use_kind kind,
                     struct command *command) {
@@ -69,7 +77,7 @@ static void add_use(struct known *memory, uintptr_t start, uintptr_t end, bool w
     *use = (struct use){*list, start, end, writes, kind, command};
     for (struct use **link = list; *link;) {
         struct use *before = *link;
-        if (command_is_over(before->command)) {
+        if (command_is_over(before->command) || (before->command != command && is_replaced(before, use))) {
             use_drop(link);
             continue;
         }
@@ -229,9 +237,25 @@ static void check_shared(uintptr_t handle, const struct place *place) {
         host_memory_check_shared(root, place);
 }
 
-/* Before a command: of the memory that the host shares. */
+static void check_freed(uintptr_t address, const struct place *place) {
+    const struct known *known = address ? object_find_freed(address) : NULL;
+    struct message message;
+    if (!known || !message_begin(&message, "freed before", place, known->number))
+        return;
+    message_add(&message, "used after it was freed: ");
+    object_describe(&message, known);
+    message_add_place(&message, "", place);
+    message_add_place(&message, "freed by", &known->released);
+    message_add_place(&message, "made by", &known->made);
+    message_end(&message);
+}
+
+/* Before a command: of the memory that it is given by address, and that the host shares. */
 void memory_before_enqueue(const struct cld_call *call, const struct place *place) {
     static const char *const names[] = {"buffer", "src_buffer", "dst_buffer"};
+    static const char *const pointers[] = {"dst_ptr", "src_ptr", "svm_ptr", "ptr"};
+    for (size_t i = 0; i < sizeof pointers / sizeof *pointers; i++)
+        check_freed(call_word(call, pointers[i]), place);
     const struct cld_kernel *kernel = cld_object_check((const void *)call_word(call, "kernel"), CLD_KERNEL);
     for (uint32_t i = 0; kernel && i < kernel->info->arg_count; i++)
         check_shared((uintptr_t)kernel->mems[i], place);
@@ -265,19 +289,21 @@ static void add_mapping(const struct cld_call *call, const char *name, struct co
     root->mappings = mapping;
 }
 
+/* Of two mappings at one address it ends, as far as is known, that for writing. */
 static void remove_mapping(const struct cld_call *call, struct command *command) {
     const struct cld_mem *mem;
     struct known *root = known_of(call_word(call, "memobj"), &mem);
     uintptr_t pointer = call_word(call, "mapped_ptr");
-    for (struct mapping **link = root ? &root->mappings : NULL; link && *link; link = &(*link)->next) {
-        struct mapping *mapping = *link;
-        if (mapping->pointer != pointer)
-            continue;
-        *link = mapping->next;
-        add_use(root, mapping->start, mapping->end, mapping->writes, TRANSFER, command);
-        free(mapping);
+    struct mapping **found = NULL;
+    for (struct mapping **link = root ? &root->mappings : NULL; link && *link; link = &(*link)->next)
+        if ((*link)->pointer == pointer && (!found || (*link)->writes))
+            found = link;
+    if (!found)
         return;
-    }
+    struct mapping *mapping = *found;
+    *found = mapping->next;
+    add_use(root, mapping->start, mapping->end, mapping->writes, TRANSFER, command);
+    free(mapping);
 }
 
 static void transfer(const struct cld_call *call, bool reads, bool is_blocking, struct command *command) {

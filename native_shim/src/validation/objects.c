@@ -3,12 +3,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "check/check.h"
 #include "validation/validation.h"
 
 enum { BUCKETS = 1 << 14, MOST_RELEASED = 1 << 15 };
 
 static struct known *buckets[BUCKETS];
 static uint64_t number;
+static size_t memories; /* CLD_DEAD ones that live: few programs have any */
 /* The released ones, the oldest first: handles are not used again so soon (cld_object_hold_back). */
 static uintptr_t released[MOST_RELEASED];
 static uint64_t released_count;
@@ -30,6 +32,7 @@ static void forget(uintptr_t handle) {
         if ((*link)->handle == handle) {
             struct known *known = *link;
             *link = known->next;
+            memories -= known->kind == CLD_DEAD && !known->released.number;
             object_forget_uses(known);
             free(known);
             return;
@@ -45,10 +48,12 @@ struct known *object_made(uintptr_t handle, enum cld_kind kind, const struct pla
     *known = (struct known){
         .next = *head, .handle = handle, .kind = kind, .number = ++number, .size = size, .made = *place};
     *head = known;
+    memories += kind == CLD_DEAD;
     return known;
 }
 
 void object_released(struct known *known, const struct place *place) {
+    memories -= known->kind == CLD_DEAD && !known->released.number;
     known->released = *place;
     uintptr_t *slot = &released[released_count++ % MOST_RELEASED];
     struct known *oldest = *slot ? object_find(*slot) : NULL;
@@ -64,23 +69,23 @@ void object_each(void (*visit)(struct known *known, void *argument), void *argum
                 visit(known, argument);
 }
 
-struct overlap {
-    uintptr_t start;
-    size_t size;
-    struct known *found;
-};
-
-static void find_overlap(struct known *known, void *argument) {
-    struct overlap *overlap = argument;
-    if (known->kind == CLD_DEAD && known->handle < overlap->start + overlap->size &&
-        overlap->start < known->handle + known->size)
-        overlap->found = known;
+static struct known *find_memory(uintptr_t address, size_t size, bool is_freed) {
+    struct known *found = NULL;
+    for (size_t i = 0; i < BUCKETS; i++)
+        for (struct known *known = buckets[i]; known; known = known->next)
+            if (known->kind == CLD_DEAD && !known->released.number == !is_freed &&
+                known->handle < address + size && address < known->handle + known->size &&
+                (!found || known->number > found->number))
+                found = known;
+    return found;
 }
 
 struct known *object_find_memory(uintptr_t address, size_t size) {
-    struct overlap overlap = {address, size ? size : 1, NULL};
-    object_each(find_overlap, &overlap);
-    return overlap.found;
+    return memories ? find_memory(address, size ? size : 1, false) : NULL;
+}
+
+struct known *object_find_freed(uintptr_t address) {
+    return cld_kcheck_is_freed((const void *)address) ? find_memory(address, 1, true) : NULL;
 }
 
 struct known *object_root(const struct cld_mem *mem) {
@@ -170,7 +175,9 @@ void objects_report_left_over(void) {
         message_add(&message, "  ");
         object_describe(&message, first);
         if (count > 1)
-            message_add(&message, " and %zu more, %zu bytes in all", count - 1, bytes);
+            message_add(&message, " and %zu more", count - 1);
+        if (count > 1 && bytes)
+            message_add(&message, ", %zu bytes in all", bytes);
         message_add_place(&message, "  made by", &first->made);
         message_end(&message);
         listed++;

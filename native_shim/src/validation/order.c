@@ -19,7 +19,8 @@ struct queue_order {
     bool overtakes;
     struct clock last; /* what the next command waits for: of the newest command, or barrier */
     struct clock all;
-    bool is_gated, all_gated; /* the same */
+    bool is_gated, all_gated;           /* the same */
+    uint32_t gate_chain, gate_position; /* of the newest command that is */
 };
 static struct queue_order *queues;
 
@@ -109,7 +110,6 @@ struct command *command_enqueued(const struct cld_call *call, const struct place
         return NULL;
     command->holds = 1;
     command->place = *place;
-    command->queue = queue->number;
     command->clock = command_host_knows;
     uintptr_t count = 0;
     bool has_list = call_value(call, "num_events_in_wait_list", &count);
@@ -119,6 +119,8 @@ struct command *command_enqueued(const struct cld_call *call, const struct place
         add_waits(command, count, (const cl_event *)call_word(call, "event_list"));
     bool is_barrier = call_begins(call, "clEnqueueBarrier") || call_is(call, "clEnqueueWaitForEvents");
     join(&command->clock, &queue->last);
+    if (queue->gate_position && command_host_knows.at[queue->gate_chain] >= queue->gate_position)
+        queue->is_gated = queue->all_gated = false;
     command->is_gated |= queue->is_gated;
     if (queue->overtakes && !count && (is_barrier || call_begins(call, "clEnqueueMarker"))) {
         join(&command->clock, &queue->all);
@@ -132,6 +134,10 @@ struct command *command_enqueued(const struct cld_call *call, const struct place
         chains[command->chain].queue = queue->number;
         command->position = ++chains[command->chain].position;
         command->clock.at[command->chain] = command->position;
+    }
+    if (command->is_gated) {
+        queue->gate_chain = command->chain;
+        queue->gate_position = command->position;
     }
     join(&queue->all, &command->clock);
     queue->all_gated |= command->is_gated;

@@ -58,6 +58,7 @@ struct known {
 
 struct known *object_find(uintptr_t handle);
 struct known *object_find_memory(uintptr_t address, size_t size); /* shared virtual memory that overlaps */
+struct known *object_find_freed(uintptr_t address);
 struct known *object_made(uintptr_t handle, enum cld_kind kind, const struct place *place, size_t size);
 void object_released(struct known *known, const struct place *place);
 /* "a buffer of 64 bytes made by ..." in words of a message. */
@@ -82,7 +83,6 @@ struct command {
     struct clock clock;
     struct place place;
     char kernel[40];
-    uint64_t queue; /* number of the known object */
 };
 
 /* command.c. Of the memory that commands use. */
@@ -103,6 +103,7 @@ struct mapping {
 };
 extern struct clock command_host_knows; /* to have ended, on whatever thread */
 void command_drop(struct command *command);
+bool command_precedes(const struct command *first, const struct command *second);
 /* Whether what was enqueued first may run at the same time as the second, or after it. */
 bool command_races(const struct command *first, const struct command *second);
 bool command_is_over(const struct command *command); /* and the host knows */

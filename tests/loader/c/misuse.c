@@ -15,7 +15,7 @@ static cl_command_queue queue, other;
 static cl_kernel writer, reader;
 static cl_mem buffer, result;
 static size_t items = ITEMS;
-static bool wrong;
+static bool wrong, is_freed;
 
 static const char source[] = "kernel void writes(global int *p) { p[get_global_id(0)] = 1; }\n"
                              "kernel void reads(global int *p, global int *to) {\n"
@@ -238,6 +238,16 @@ static void mapped(cl_map_flags flags, cl_kernel kernel) {
 
 static void mapped_for_writing(void) {
     mapped(CL_MAP_WRITE, reader);
+    /* Mapped once more, for reading: which mapping the first unmapping ends nobody knows. */
+    cl_int status;
+    void *pointer = clEnqueueMapBuffer(queue, buffer, CL_TRUE, CL_MAP_WRITE, 0, 64, 0, NULL, NULL, &status);
+    OK(status);
+    pointer = clEnqueueMapBuffer(queue, buffer, CL_TRUE, CL_MAP_READ, 0, 64, 0, NULL, NULL, &status);
+    OK(status);
+    OK(clEnqueueUnmapMemObject(queue, buffer, pointer, 0, NULL, NULL));
+    launch(queue, reader, 0, NULL, NULL);
+    OK(clEnqueueUnmapMemObject(queue, buffer, pointer, 0, NULL, NULL));
+    OK(clFinish(queue));
 }
 
 static void mapped_for_reading(void) {
@@ -328,6 +338,12 @@ static void given_back_too_early(void) {
     OK(clFinish(queue));
 }
 
+static void CL_CALLBACK free_it(cl_event event, cl_int status, void *memory) {
+    (void)event, (void)status;
+    clSVMFree(context, memory);
+    __atomic_store_n(&is_freed, true, __ATOMIC_RELEASE);
+}
+
 static void freed_too_early(void) {
     void *memory = clSVMAlloc(context, CL_MEM_READ_WRITE, SIZE, 0);
     CHECK(memory);
@@ -341,10 +357,30 @@ static void freed_too_early(void) {
         OK(clSetKernelArgSVMPointer(writer, 0, memory));
         launch(queue, writer, 0, NULL, NULL);
         OK(clFinish(queue));
+        void *other_memory = clSVMAlloc(context, CL_MEM_READ_WRITE, SIZE, 0);
+        CHECK(other_memory);
+        cl_event event;
+        OK(clSetKernelArgSVMPointer(writer, 0, other_memory));
+        launch(queue, writer, 0, NULL, &event);
+        OK(clSetEventCallback(event, CL_COMPLETE, free_it, other_memory));
+        OK(clFlush(queue));
+        while (!__atomic_load_n(&is_freed, __ATOMIC_ACQUIRE))
+            ;
+        OK(clReleaseEvent(event));
     }
     clSVMFree(context, memory);
     OK(clFinish(queue));
     OK(clSetKernelArg(writer, 0, sizeof buffer, &buffer));
+}
+
+static void used_after_free(void) {
+    char *memory = clSVMAlloc(context, CL_MEM_READ_WRITE, SIZE, 0), bytes[64] = {0};
+    CHECK(memory);
+    if (wrong)
+        clSVMFree(context, memory);
+    OK(clEnqueueSVMMemcpy(queue, CL_TRUE, memory + 8, bytes, sizeof bytes, 0, NULL, NULL));
+    if (!wrong)
+        clSVMFree(context, memory);
 }
 
 static void user_event(void) {
@@ -408,6 +444,7 @@ static const struct {
     {"changed_without_mapping", changed_without_mapping},
     {"given_back_too_early", given_back_too_early},
     {"freed_too_early", freed_too_early},
+    {"used_after_free", used_after_free},
     {"user_event", user_event},
     {"two_threads", two_threads},
 };

@@ -79,6 +79,10 @@ CASES = {
         "command which uses it has ended: kernel 'writes'",
         ["clEnqueueNDRangeKernel", "made by clSVMAlloc"],
     ),
+    "used_after_free": (
+        r"clEnqueueSVMMemcpy: used after it was freed: an SVM allocation of 4096 bytes \(0x[0-9a-f]+\)",
+        ["freed by clSVMFree", "made by clSVMAlloc"],
+    ),
     "user_event": (
         "clReleaseEvent: the last release of a user event that was not set: .*",
         ["made by clCreateUserEvent"],
