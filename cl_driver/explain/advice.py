@@ -88,7 +88,7 @@ def analyse(
     for way in ways:
         if way is None:
             continue
-        for cause in causes(way.now, model, way.remarks):
+        for cause in causes(way.now, model, way.remarks, way.plan):
             # Where lanes share nothing, the code that runs is for one work-item: a change must beat that.
             if (cause.kind == WAITING and way is not main) or (
                 cause.kind == DIVERGENCE and way is main and len(ways) > 1

@@ -19,8 +19,9 @@ from ..passes.cost.operations import (
     place_of,
 )
 from ..passes.cost.region_work import RegionWork
-from ..passes.ir.instructions import ADDRESS, ATOMICS, EXTINST_PRINTF, int_value, is_constant_int
+from ..passes.ir.instructions import ADDRESS, ATOMICS, EXTINST_PRINTF, int_value, is_constant_int, is_extinst
 from ..passes.ir.ops import PassOp
+from ..passes.ir.plan import KernelPlan
 from ..passes.ir.remarks import Remarks
 from ..spirv.enums import Op, StorageClass
 from ..spirv.module import Argument, Constant, Instruction, Kind, Type, Value
@@ -43,6 +44,7 @@ _COMPARISONS = frozenset((
     Op.ULessThan, Op.SLessThan, Op.UGreaterThan, Op.SGreaterThan, Op.ULessThanEqual, Op.SLessThanEqual,
     Op.UGreaterThanEqual, Op.SGreaterThanEqual, Op.IEqual, Op.INotEqual,
 ))  # fmt: skip
+_LOGIC = frozenset((Op.LogicalAnd, Op.LogicalOr, Op.LogicalNot, Op.Select))
 _HALF_OF_ALL = 0.5  # of lanes go one of two ways that depend on data
 _DEEPEST = 60
 
@@ -75,14 +77,14 @@ def weighed(found: Estimate, model: CpuModel) -> Iterator[Weighed]:
             yield Weighed(i, work, times * visits, busy)
 
 
-def causes(found: Estimate, model: CpuModel, remarks: Remarks) -> list[Cause]:
+def causes(found: Estimate, model: CpuModel, remarks: Remarks, plan: KernelPlan) -> list[Cause]:
     """What could be better about the plan that an estimate is of. remarks: what was noted of it."""
     all_of_it = list(weighed(found, model))
     makers: tuple[Callable[[list[Weighed]], Iterator[Cause]], ...] = (
-        _accesses, _atomics, _divisions, _doubles, _calls, _waiting,
+        _accesses, _atomics, _divisions, _doubles, _waiting,
     )  # fmt: skip
     made = [cause for make in makers for cause in make(all_of_it)]
-    return [*made, *_divergence(all_of_it, remarks)]
+    return [*made, *_calls(all_of_it, plan), *_divergence(all_of_it, remarks)]
 
 
 # Memory
@@ -245,16 +247,16 @@ def _is_of_floats(i: Instruction, of_double: set[Instruction], users: dict[Value
     )
 
 
-def _calls(all_of_it: list[Weighed]) -> Iterator[Cause]:
-    """Of functions that are no part of the kernel's code: the call, what it saves, and one for each lane."""
-    found = [
-        i
-        for i, _, times, _ in all_of_it
-        if times and (i.op is Op.FunctionCall or (i.op is Op.ExtInst and i.operands[1] == EXTINST_PRINTF))
+def _calls(all_of_it: list[Weighed], plan: KernelPlan) -> Iterator[Cause]:
+    """Of functions of the program that are no part of the kernel's code, and of printf."""
+    own = {function.name for function in plan.module.functions if function.blocks}
+    called = [
+        i for i, _, times, _ in all_of_it if times and i.op is Op.FunctionCall and i.operands[0].name in own
     ]
-    if found:
-        printed = all(i.op is Op.ExtInst for i in found)
-        yield Cause(CALL, Change(dict.fromkeys(found, 0.1)), found, printed)
+    printed = [i for i, _, times, _ in all_of_it if times and is_extinst(i, EXTINST_PRINTF)]
+    for found, is_printf in ((called, False), (printed, True)):
+        if found:
+            yield Cause(CALL, Change(dict.fromkeys(found, 0.1)), found, is_printf)
 
 
 def _waiting(all_of_it: list[Weighed]) -> Iterator[Cause]:
@@ -347,14 +349,27 @@ class _Shares:
         return 1.0 if share == 1.0 else 1 - share
 
     def _of_loop(self, phi: Instruction) -> float:
+        """Of the lanes that are still in a loop. Where lanes leave it in the order of their ids, after nobody
+        knows how many iterations, they leave close together."""
         for loop, trips in self.work.flow.trips.items():
-            if loop.header is phi.block:
-                if trips.is_known and not self.work.operations.is_varying(phi):
-                    return 1.0
+            if loop.header is phi.block and (trips.is_known or not self._is_of_order(phi, set())):
                 lanes, vectors = sum(trips.of_lanes), sum(trips.of_vectors)
                 each = len(trips.of_lanes) / max(1, len(trips.of_vectors))
                 return min(1.0, lanes / max(each * vectors, 1e-9))
         return 1.0
+
+    def _is_of_order(self, mask: Value, seen: set[Value]) -> bool:
+        """Whether a mask is made of comparisons of what differs between lanes by the same steps."""
+        if not isinstance(mask, Instruction) or mask in seen or mask.op is PassOp.EntryMask:
+            return True
+        seen.add(mask)
+        if mask.op in _COMPARISONS:
+            return all(map(self.regular.of, mask.operands))
+        if mask.op is Op.Phi:
+            return all(self._is_of_order(o, seen) for o in mask.operands[::2])
+        if mask.op in _LOGIC:
+            return all(self._is_of_order(o, seen) for o in mask.operands)
+        return self.work.operations.shapes.is_uniform(mask)
 
     def _of_condition(self, condition: Instruction, i: Instruction) -> float:
         if condition.op in _COMPARISONS and all(map(self.regular.of, condition.operands)):

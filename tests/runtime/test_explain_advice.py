@@ -70,7 +70,7 @@ kernel void k(global uint *out, global const uint *in, uint n) {
     size_t i = get_global_id(0);
     out[i] = in[i] / n + in[i] % (n + 3);
 }""",
-    "calls: line 4 calls printf": """
+    "calls: printf is called, one work-item at a time, at line 4": """
 kernel void k(global float *a) {
     size_t i = get_global_id(0); float x = a[i];
     if (x < 0.0f) printf("%f", x);
