@@ -29,6 +29,7 @@ _ENCODINGS = {
 }  # fmt: skip
 _TRANSPARENT = ("DW_TAG_typedef", "DW_TAG_const_type", "DW_TAG_volatile_type", "DW_TAG_restrict_type")
 _ADDRESS = 1
+_MOST_COMPONENTS = 4  # of vectors; longer ones are arrays to readers of SPIR-V
 _STRUCTURE, _FUNCTION_STORAGE = 1, 7
 _DEEPEST = 40  # types within one another
 
@@ -120,7 +121,7 @@ class Variables:
             counts = [metadata.number(element, "count") for element in elements]
             if not counts or min(counts) <= 0:
                 return 0
-            if "DIFlagVector" in metadata.fields(number):
+            if "DIFlagVector" in metadata.fields(number) and counts[0] <= _MOST_COMPONENTS:
                 return writer.node(VECTOR, base, counts[0])
             return writer.node(ARRAY, base, *map(writer.constant, counts))
         if tag == "DW_TAG_structure_type":
