@@ -5,7 +5,13 @@ Kernels that are built with -g -cl-opt-disable have a variable of their own, cl_
 (codegen/kernel/debug_item.py), in the frame of the kernel.
 """
 
-import gdb
+from __future__ import annotations
+
+import gdb  # type: ignore[import-not-found]
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _PARTS = (
     ("global id", "global_id"),
@@ -17,7 +23,7 @@ _PARTS = (
 _NONE = "No work-item here: stop in a kernel that is built with -g -cl-opt-disable."
 
 
-def kernel_frame():
+def kernel_frame() -> tuple[Any, Any]:
     """The frame of the kernel that the selected thread is in, and its cl_item; (None, None) in none."""
     frame = gdb.newest_frame()
     while frame is not None:
@@ -28,25 +34,25 @@ def kernel_frame():
     return None, None
 
 
-def numbers(item, part):
+def numbers(item: Any, part: str) -> list[int]:
     """Three numbers of a work-item."""
     return [int(item[part][k]) for k in range(3)]
 
 
-def place(frame):
+def place(frame: Any) -> str:
     """Kernel, file and line."""
     found = frame.find_sal()
     file = found.symtab.filename if found.symtab is not None else "?"
     return f"{frame.name()} at {file}:{found.line}"
 
 
-class InfoKernel(gdb.Command):
+class InfoKernel(gdb.Command):  # type: ignore[misc]
     """The kernel that the selected thread is in, and the ids of its work-item."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__("info kernel", gdb.COMMAND_STATUS)
 
-    def invoke(self, argument, from_tty):
+    def invoke(self, argument: str, from_tty: bool) -> None:
         """The command."""
         frame, item = kernel_frame()
         if frame is None:
@@ -56,13 +62,13 @@ class InfoKernel(gdb.Command):
             print(f"  {words}: {', '.join(map(str, numbers(item, part)))}")
 
 
-class InfoWorkItems(gdb.Command):
+class InfoWorkItems(gdb.Command):  # type: ignore[misc]
     """The work-items that threads are at; "thread N" switches to one. A thread executes one after another."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__("info work-items", gdb.COMMAND_STATUS)
 
-    def invoke(self, argument, from_tty):
+    def invoke(self, argument: str, from_tty: bool) -> None:
         """The command."""
         selected = gdb.selected_thread()
         if selected is None:
@@ -83,13 +89,13 @@ class InfoWorkItems(gdb.Command):
             raise gdb.GdbError(_NONE)
 
 
-class WorkItem(gdb.Command):
+class WorkItem(gdb.Command):  # type: ignore[misc]
     """work-item X [Y [Z]]: goes on until the work-item with this global id comes to the line at hand."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__("work-item", gdb.COMMAND_RUNNING)
 
-    def invoke(self, argument, from_tty):
+    def invoke(self, argument: str, from_tty: bool) -> None:
         """The command."""
         frame, _ = kernel_frame()
         if frame is None:

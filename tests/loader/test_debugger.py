@@ -74,3 +74,12 @@ def test_gdb_goes_to_work_items(gdb):
 def test_gdb_commands_outside_of_kernels(gdb):
     text = gdb("main", "info kernel", "info work-items", "work-item 1")
     assert text.count("No work-item here") == 3, text
+
+
+def test_gdb_shows_what_is_kept_across_barriers(gdb):
+    text = gdb(
+        "program.cl:14", "info locals", "delete", "work-item 3", "info locals", "print cl_item.local_size"
+    )
+    before, after = text.partition("$1")[0].split("\nl = ")[1:]
+    assert before.startswith("0\nkept = 1.5\n") and after.startswith("3\nkept = 7.5\n"), text
+    assert "$1 = {4, 1, 1}" in text

@@ -29,7 +29,10 @@ def describe_item(e: KernelEmitter) -> None:
     """Writes down the work-item whose body begins."""
     if e.debug is None or not e.plan.options.skip or e.width > 1 or e.plan.takes_turns:
         return
-    memory = e.alloca(f"[{3 * len(_PARTS)} x i64]", 16)
+    memory = e.debug.places.get(NAME)
+    if memory is None:
+        memory = e.debug.places[NAME] = e.alloca(f"[{3 * len(_PARTS)} x i64]", 16)
+        e.debug.declare(e.lines, e.debug.of_variable(DebugVariable(NAME, _type(), 0)), memory)
     local = [e.local_ids[k] for k in range(3)]
     numbers = [
         *(e.emit(f"add i64 %o{axis}, {own}") for axis, own in zip("xyz", local, strict=True)),
@@ -41,4 +44,3 @@ def describe_item(e: KernelEmitter) -> None:
     for k, number in enumerate(numbers):
         place = e.emit(f"getelementptr inbounds i64, ptr {memory}, i64 {k}")
         e.emit_void(f"store volatile i64 {number}, ptr {place}, align 8")
-    e.debug.declare(e.lines, e.debug.of_variable(DebugVariable(NAME, _type(), 0)), memory)

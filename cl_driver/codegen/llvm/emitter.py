@@ -516,9 +516,8 @@ class FunctionEmitter:
             lowering(self, instruction)
             if debug is not None:
                 debug.attach(self.lines, start, instruction)
-                place = instruction.line
-                if place is not None and place.variable is not None and instruction in self.operands:
-                    debug.declare(self.lines, place, self.operand(instruction))
+                if instruction.line is not None and instruction.line.variable is not None:
+                    debug.describe(self, instruction)
 
     def phi(self, instruction: Instruction) -> None:
         """Emits a phi to be completed by finish_phis."""
