@@ -7,7 +7,7 @@ Kernels that are built with -g -cl-opt-disable have a variable of their own, cl_
 
 from __future__ import annotations
 
-import gdb  # type: ignore[import-not-found]
+import gdb
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

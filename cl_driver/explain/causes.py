@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from ..passes.cost.cpu_models import CpuModel, cycles
 from ..passes.cost.estimate import Estimate
+from ..passes.cost.locality import Access
 from ..passes.cost.operations import (
     SCATTERED,
     STRIDED,
@@ -44,6 +45,11 @@ _COMPARISONS = frozenset((
     Op.ULessThan, Op.SLessThan, Op.UGreaterThan, Op.SGreaterThan, Op.ULessThanEqual, Op.SLessThanEqual,
     Op.UGreaterThanEqual, Op.SGreaterThanEqual, Op.IEqual, Op.INotEqual,
 ))  # fmt: skip
+_ORDERED = _SAME_STEP | frozenset((
+    Op.IAdd, Op.ISub, Op.IMul, Op.UDiv, Op.SDiv, Op.ShiftLeftLogical, Op.ShiftRightLogical,
+    Op.ShiftRightArithmetic, Op.ConvertSToF, Op.ConvertUToF, Op.ConvertFToS, Op.ConvertFToU, Op.FConvert,
+    Op.FAdd, Op.FSub, Op.FMul, Op.FDiv,
+))  # fmt: skip
 _LOGIC = frozenset((Op.LogicalAnd, Op.LogicalOr, Op.LogicalNot, Op.Select))
 _HALF_OF_ALL = 0.5  # of lanes go one of two ways that depend on data
 _DEEPEST = 60
@@ -51,12 +57,13 @@ _DEEPEST = 60
 
 class Cause(NamedTuple):
     """kind: GATHER ... WAITING; change: without it; instructions: that have it; detail: a number or a word
-    that belongs to it."""
+    that belongs to it; spared: which share of the memory traffic that the change saves is saved indeed."""
 
     kind: str
     change: Change
     instructions: list[Instruction]
     detail: object = None
+    spared: float = 1.0
 
 
 class Weighed(NamedTuple):
@@ -94,6 +101,7 @@ def _accesses(all_of_it: list[Weighed]) -> Iterator[Cause]:
     """Those whose lanes do not reach neighbours, by what the distance between lanes is made of."""
     found: dict[str, list[Instruction]] = {}
     steps: dict[str, set[int]] = {}
+    touched: dict[Instruction, Access] = {}
     for i, work, times, _ in all_of_it:
         if not is_access(i) or i.op in ATOMICS or not times or work.operations.width == 1:
             continue
@@ -109,12 +117,30 @@ def _accesses(all_of_it: list[Weighed]) -> Iterator[Cause]:
         else:
             what = STRIDE
         found.setdefault(what, []).append(i)
+        if i in work.followed:
+            touched[i] = work.followed[i]
         if stride is not None:
             steps.setdefault(what, set()).add(abs(stride))
     for what, instructions in found.items():
         only = steps.get(what, set())
         step = only.pop() if len(only) == 1 and not (what == GATHER) else None
-        yield Cause(what, Change(together=frozenset(instructions)), instructions, step)
+        spared = _unused(instructions, touched, step) if what == STRUCT else 1.0
+        yield Cause(what, Change(together=frozenset(instructions)), instructions, step, spared)
+
+
+def _unused(instructions: list[Instruction], touched: dict[Instruction, Access], step: int | None) -> float:
+    """How much of structures nobody uses, of what is beside one member: an array for each member takes as
+    much memory as its members that are used do."""
+    members: dict[object, dict[int, float]] = {}
+    for access in (touched[i] for i in instructions if i in touched):
+        if access.offset is not None and step:
+            members.setdefault(access.base, {})[access.offset % step] = access.bytes
+    shares = [
+        (step - min(sum(sizes.values()), step)) / (step - min(sizes.values()))
+        for sizes in members.values()
+        if step and min(sizes.values()) < step
+    ]
+    return sum(shares) / len(shares) if shares else 1.0
 
 
 class _Regular:
@@ -134,6 +160,15 @@ class _Regular:
             self.known[value] = True  # while it is looked at: what a loop adds to it decides
             self.known[value] = self._of(value, depth - 1)
         return self.known[value]
+
+    def is_ordered(self, value: Value, depth: int = _DEEPEST) -> bool:
+        """Whether it goes up, or down, with the lanes, by steps that may differ: a quotient of an id, say."""
+        if self.of(value):
+            return True
+        if not isinstance(value, Instruction) or value.op not in _ORDERED or not depth:
+            return False
+        varying = [o for o in value.operands if isinstance(o, Value) and not self.shapes.is_uniform(o)]
+        return len(varying) == 1 and self.is_ordered(varying[0], depth - 1)
 
     def _of(self, i: Instruction, depth: int) -> bool:
         op, values = i.op, [o for o in i.operands if isinstance(o, Value)]
@@ -364,7 +399,7 @@ class _Shares:
             return True
         seen.add(mask)
         if mask.op in _COMPARISONS:
-            return all(map(self.regular.of, mask.operands))
+            return all(map(self.regular.is_ordered, mask.operands))
         if mask.op is Op.Phi:
             return all(self._is_of_order(o, seen) for o in mask.operands[::2])
         if mask.op in _LOGIC:
@@ -372,7 +407,7 @@ class _Shares:
         return self.work.operations.shapes.is_uniform(mask)
 
     def _of_condition(self, condition: Instruction, i: Instruction) -> float:
-        if condition.op in _COMPARISONS and all(map(self.regular.of, condition.operands)):
+        if condition.op in _COMPARISONS and all(map(self.regular.is_ordered, condition.operands)):
             return 1.0
         if condition.line is not None and condition.line == i.line:
             return 1.0  # within a function of the library

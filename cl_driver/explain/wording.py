@@ -115,8 +115,8 @@ def _call(cause: Cause, place: str, width: int) -> tuple[str, str]:
 def _divergence(cause: Cause, place: str, width: int) -> tuple[str, str]:
     share = f"{100 * float(str(cause.detail)):.0f} %"
     return (
-        f"Bound by divergence: at {place} the work-items of a vector take different branches, so all {width} "
-        f"compute what on average {share} of them need",
+        f"Bound by divergence: at {place} the work-items of a vector may take different branches: all "
+        f"{width} compute what {share} of them need (a guess where branches depend on data)",
         "let neighbouring work-items take the same branch (sort the work by kind, or launch one kernel for "
         "each kind), or move what the branches have in common out of them",
     )

@@ -155,3 +155,10 @@ def test_shares_of_lines_and_both_reports():
     text = report_text(report)
     assert text.index("Bound by gathers") < text.index("Estimated gain") < text.index("load: gather")
     assert "% of the estimated cycles" in text and "marks: " in text
+
+
+def test_vectors_that_are_read_as_others():
+    source = """kernel void k(global float *out, global const uint2 *in) {
+    size_t i = get_global_id(0); ushort4 s = as_ushort4(in[i]); out[s.w] = s.z + as_ushort4(in[s.w]).w;
+}"""
+    assert "gathers" in first(source, "x86-64-v4")
