@@ -24,7 +24,7 @@ from ..passes.ir.instructions import ADDRESS, ATOMICS, EXTINST_PRINTF, int_value
 from ..passes.ir.ops import PassOp
 from ..passes.ir.plan import KernelPlan
 from ..passes.ir.remarks import Remarks
-from ..spirv.enums import Op, StorageClass
+from ..spirv.enums import Op, OpenCLStd, StorageClass
 from ..spirv.module import Argument, Constant, Instruction, Kind, Type, Value
 from .what_if import Change
 
@@ -34,6 +34,7 @@ GATHER, STRIDE, STRUCT, ATOMIC, DIVISION, DOUBLE, CALL, DIVERGENCE, WAITING = (
 
 _INTEGER_DIVISIONS = frozenset((Op.UDiv, Op.SDiv, Op.UMod, Op.SRem, Op.SMod))
 _MULTIPLIED = 0.3  # of what a division takes: a product with the reciprocal, or with a fixed-point one
+_SLOW_CHAIN = 3  # cycles of an iteration from which on its results are waited for
 _SINGLE = 0.5  # of what a vector of doubles takes: it is in twice as many registers
 _SAME_STEP = frozenset((
     Op.SConvert, Op.UConvert, Op.Bitcast, Op.CopyObject, Op.PtrCastToGeneric, Op.GenericCastToPtr,
@@ -308,11 +309,23 @@ def _waiting(all_of_it: list[Weighed]) -> Iterator[Cause]:
                     v for v, b in zip(phi.operands[::2], phi.operands[1::2], strict=True) if b in loop.latches
                 }
                 chain = _between(phi, ends, inside)
-                if sum(work.costs[i].latency for i in chain if i in work.costs) >= 4:
+                if sum(work.costs[i].latency for i in chain if i in work.costs) >= _SLOW_CHAIN:
                     found += chain
                     lines += [i for i in chain if i.line is not None and i.op is not Op.Phi]
     if lines:
-        yield Cause(WAITING, Change(ready=frozenset(found)), lines)
+        own = {
+            *found,
+            *(o for i in found for o in i.operands if isinstance(o, Instruction) and o.op is Op.Phi),
+        }
+        yield Cause(WAITING, Change(ready=frozenset(found)), lines, all(_adds(i, own) for i in lines))
+
+
+def _adds(i: Instruction, chain: set[Instruction]) -> bool:
+    """Whether an instruction of a chain adds something to what it is handed, which could as well be added to
+    another sum."""
+    if i.op is Op.ExtInst and i.operands[1] in (OpenCLStd.fma, OpenCLStd.mad):
+        return not any(o in chain for o in i.operands[2:4])
+    return i.op in (Op.FAdd, Op.FSub, Op.IAdd, Op.ISub)
 
 
 def _between(phi: Instruction, ends: set[Value], inside: list[Instruction]) -> list[Instruction]:

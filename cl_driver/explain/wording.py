@@ -125,8 +125,9 @@ def _divergence(cause: Cause, place: str, width: int) -> tuple[str, str]:
 def _waiting(cause: Cause, place: str, width: int) -> tuple[str, str]:
     return (
         f"Bound by latency: at {place} each iteration waits for the result of the one before",
-        "use several independent accumulators, or let the compiler do so (-cl-fast-relaxed-math); more "
-        "work-items with fewer iterations each help as well",
+        "add to several independent sums in turn, which are added up after the loop"
+        if cause.detail
+        else "let each work-item compute several independent values at a time",
     )
 
 

@@ -162,3 +162,20 @@ def test_vectors_that_are_read_as_others():
     size_t i = get_global_id(0); ushort4 s = as_ushort4(in[i]); out[s.w] = s.z + as_ushort4(in[s.w]).w;
 }"""
     assert "gathers" in first(source, "x86-64-v4")
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_chains_of_a_loop(level):
+    source = """kernel void k(global float *out, global const float *in, int n) {
+    float s = 0.5f; int i = get_global_id(0);
+    for (int j = 0; j < n; j++)
+        UPDATE
+    out[i] = s + i;
+}"""
+    for update, advice in (
+        ("s += in[j];", "several independent sums"),
+        ("s = in[j] * s * s;", "independent values"),
+    ):
+        kernel = kernel_of(source.replace("UPDATE", update), level, global_size=(4096,), values={"n": 4096})
+        assert kernel.advice[0].bound.startswith("Bound by latency: at line 4 "), kernel.advice
+        assert advice in kernel.advice[0].change
