@@ -1,4 +1,4 @@
-"""Show how a kernel was compiled, line by line: what is vector code and what is not, and why.
+"""Say what bounds a kernel and what to change, and show line by line how it was compiled, and why.
 
 FILE is OpenCL C source or a .spv file; build options follow it. For each kernel: work-items per vector and
 vectors at a time, what is kept across barriers, spilled registers, calls, loops with an estimate of their

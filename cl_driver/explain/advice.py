@@ -18,6 +18,7 @@ from ..passes import pipeline as passes
 from ..passes.cost.cpu_models import CpuModel, model_of
 from ..passes.cost.estimate import LAUNCH_OVERHEAD, Estimate, estimate
 from ..passes.cost.launch import Launch
+from ..passes.ir.instructions import instruction_count
 from ..passes.ir.plan import KernelPlan
 from ..passes.ir.remarks import Remarks
 from ..records import replace
@@ -33,6 +34,7 @@ from .what_if import estimate_with
 WORTH = 1.15  # a gain below is within what estimates are wrong by
 _WORTH_OF_GROUPS = 1.5  # the same of local sizes: what starting a group takes is known least
 _MOST = 3  # pieces of advice
+_MOST_INSTRUCTIONS = 10_000  # of a plan: each cause has it estimated once more
 _LARGEST = 1024  # work-items of groups that are tried
 
 
@@ -88,7 +90,7 @@ def analyse(
     for way in ways:
         if way is None:
             continue
-        for cause in causes(way.now, model, way.remarks):
+        for cause in causes(way.now, model, way.remarks, way.plan):
             # Where lanes share nothing, the code that runs is for one work-item: a change must beat that.
             if (cause.kind == WAITING and way is not main) or (
                 cause.kind == DIVERGENCE and way is main and len(ways) > 1
@@ -96,7 +98,7 @@ def analyse(
                 continue
             then = estimate_with(way.plan, model, launch, cause.change)
             now = main.now if way.plan.options.width != main.plan.options.width else way.now
-            gain = _gain(now, then)
+            gain = _gain(now, then, cause.spared)
             lines = _lines(cause, line_of)
             if gain >= WORTH and lines:
                 bound, change = wording.of_cause(cause, lines, way.plan.options.width)
@@ -119,13 +121,17 @@ def _way(
         plan = plan_of(program, name, replace(options, remarks=remarks))
     except (passes.PlanError, CodegenError, SpirvError):
         return None
-    if plan.options.width != options.width:
+    size = sum(instruction_count(region.function) for region in plan.regions)
+    if plan.options.width != options.width or size > _MOST_INSTRUCTIONS:
         return None
     return _Way(plan, plan.options.remarks or remarks, estimate(plan, model, launch))
 
 
-def _gain(now: Estimate, then: Estimate) -> float:
-    return now.launch / max(then.launch, 1e-9)
+def _gain(now: Estimate, then: Estimate, spared: float) -> float:
+    """spared: see Cause."""
+    fetching = now.fetching - (now.fetching - then.fetching) * spared
+    work = math.hypot(then.busy, fetching) / max(math.hypot(then.busy, then.fetching), 1e-9)
+    return now.launch / (LAUNCH_OVERHEAD + (then.launch - LAUNCH_OVERHEAD) * work)
 
 
 def _lines(cause: Cause, line_of: Callable[[Instruction], int]) -> list[int]:

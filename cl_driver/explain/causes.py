@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from ..passes.cost.cpu_models import CpuModel, cycles
 from ..passes.cost.estimate import Estimate
+from ..passes.cost.locality import Access
 from ..passes.cost.operations import (
     SCATTERED,
     STRIDED,
@@ -19,10 +20,11 @@ from ..passes.cost.operations import (
     place_of,
 )
 from ..passes.cost.region_work import RegionWork
-from ..passes.ir.instructions import ADDRESS, ATOMICS, EXTINST_PRINTF, int_value, is_constant_int
+from ..passes.ir.instructions import ADDRESS, ATOMICS, EXTINST_PRINTF, int_value, is_constant_int, is_extinst
 from ..passes.ir.ops import PassOp
+from ..passes.ir.plan import KernelPlan
 from ..passes.ir.remarks import Remarks
-from ..spirv.enums import Op, StorageClass
+from ..spirv.enums import Op, OpenCLStd, StorageClass
 from ..spirv.module import Argument, Constant, Instruction, Kind, Type, Value
 from .what_if import Change
 
@@ -32,6 +34,7 @@ GATHER, STRIDE, STRUCT, ATOMIC, DIVISION, DOUBLE, CALL, DIVERGENCE, WAITING = (
 
 _INTEGER_DIVISIONS = frozenset((Op.UDiv, Op.SDiv, Op.UMod, Op.SRem, Op.SMod))
 _MULTIPLIED = 0.3  # of what a division takes: a product with the reciprocal, or with a fixed-point one
+_SLOW_CHAIN = 3  # cycles of an iteration from which on its results are waited for
 _SINGLE = 0.5  # of what a vector of doubles takes: it is in twice as many registers
 _SAME_STEP = frozenset((
     Op.SConvert, Op.UConvert, Op.Bitcast, Op.CopyObject, Op.PtrCastToGeneric, Op.GenericCastToPtr,
@@ -43,18 +46,25 @@ _COMPARISONS = frozenset((
     Op.ULessThan, Op.SLessThan, Op.UGreaterThan, Op.SGreaterThan, Op.ULessThanEqual, Op.SLessThanEqual,
     Op.UGreaterThanEqual, Op.SGreaterThanEqual, Op.IEqual, Op.INotEqual,
 ))  # fmt: skip
+_ORDERED = _SAME_STEP | frozenset((
+    Op.IAdd, Op.ISub, Op.IMul, Op.UDiv, Op.SDiv, Op.ShiftLeftLogical, Op.ShiftRightLogical,
+    Op.ShiftRightArithmetic, Op.ConvertSToF, Op.ConvertUToF, Op.ConvertFToS, Op.ConvertFToU, Op.FConvert,
+    Op.FAdd, Op.FSub, Op.FMul, Op.FDiv,
+))  # fmt: skip
+_LOGIC = frozenset((Op.LogicalAnd, Op.LogicalOr, Op.LogicalNot, Op.Select))
 _HALF_OF_ALL = 0.5  # of lanes go one of two ways that depend on data
 _DEEPEST = 60
 
 
 class Cause(NamedTuple):
     """kind: GATHER ... WAITING; change: without it; instructions: that have it; detail: a number or a word
-    that belongs to it."""
+    that belongs to it; spared: which share of the memory traffic that the change saves is saved indeed."""
 
     kind: str
     change: Change
     instructions: list[Instruction]
     detail: object = None
+    spared: float = 1.0
 
 
 class Weighed(NamedTuple):
@@ -75,14 +85,14 @@ def weighed(found: Estimate, model: CpuModel) -> Iterator[Weighed]:
             yield Weighed(i, work, times * visits, busy)
 
 
-def causes(found: Estimate, model: CpuModel, remarks: Remarks) -> list[Cause]:
+def causes(found: Estimate, model: CpuModel, remarks: Remarks, plan: KernelPlan) -> list[Cause]:
     """What could be better about the plan that an estimate is of. remarks: what was noted of it."""
     all_of_it = list(weighed(found, model))
     makers: tuple[Callable[[list[Weighed]], Iterator[Cause]], ...] = (
-        _accesses, _atomics, _divisions, _doubles, _calls, _waiting,
+        _accesses, _atomics, _divisions, _doubles, _waiting,
     )  # fmt: skip
     made = [cause for make in makers for cause in make(all_of_it)]
-    return [*made, *_divergence(all_of_it, remarks)]
+    return [*made, *_calls(all_of_it, plan), *_divergence(all_of_it, remarks)]
 
 
 # Memory
@@ -92,6 +102,7 @@ def _accesses(all_of_it: list[Weighed]) -> Iterator[Cause]:
     """Those whose lanes do not reach neighbours, by what the distance between lanes is made of."""
     found: dict[str, list[Instruction]] = {}
     steps: dict[str, set[int]] = {}
+    touched: dict[Instruction, Access] = {}
     for i, work, times, _ in all_of_it:
         if not is_access(i) or i.op in ATOMICS or not times or work.operations.width == 1:
             continue
@@ -107,12 +118,30 @@ def _accesses(all_of_it: list[Weighed]) -> Iterator[Cause]:
         else:
             what = STRIDE
         found.setdefault(what, []).append(i)
+        if i in work.followed:
+            touched[i] = work.followed[i]
         if stride is not None:
             steps.setdefault(what, set()).add(abs(stride))
     for what, instructions in found.items():
         only = steps.get(what, set())
         step = only.pop() if len(only) == 1 and not (what == GATHER) else None
-        yield Cause(what, Change(together=frozenset(instructions)), instructions, step)
+        spared = _unused(instructions, touched, step) if what == STRUCT else 1.0
+        yield Cause(what, Change(together=frozenset(instructions)), instructions, step, spared)
+
+
+def _unused(instructions: list[Instruction], touched: dict[Instruction, Access], step: int | None) -> float:
+    """How much of structures nobody uses, of what is beside one member: an array for each member takes as
+    much memory as its members that are used do."""
+    members: dict[object, dict[int, float]] = {}
+    for access in (touched[i] for i in instructions if i in touched):
+        if access.offset is not None and step:
+            members.setdefault(access.base, {})[access.offset % step] = access.bytes
+    shares = [
+        (step - min(sum(sizes.values()), step)) / (step - min(sizes.values()))
+        for sizes in members.values()
+        if step and min(sizes.values()) < step
+    ]
+    return sum(shares) / len(shares) if shares else 1.0
 
 
 class _Regular:
@@ -132,6 +161,15 @@ class _Regular:
             self.known[value] = True  # while it is looked at: what a loop adds to it decides
             self.known[value] = self._of(value, depth - 1)
         return self.known[value]
+
+    def is_ordered(self, value: Value, depth: int = _DEEPEST) -> bool:
+        """Whether it goes up, or down, with the lanes, by steps that may differ: a quotient of an id, say."""
+        if self.of(value):
+            return True
+        if not isinstance(value, Instruction) or value.op not in _ORDERED or not depth:
+            return False
+        varying = [o for o in value.operands if isinstance(o, Value) and not self.shapes.is_uniform(o)]
+        return len(varying) == 1 and self.is_ordered(varying[0], depth - 1)
 
     def _of(self, i: Instruction, depth: int) -> bool:
         op, values = i.op, [o for o in i.operands if isinstance(o, Value)]
@@ -245,16 +283,16 @@ def _is_of_floats(i: Instruction, of_double: set[Instruction], users: dict[Value
     )
 
 
-def _calls(all_of_it: list[Weighed]) -> Iterator[Cause]:
-    """Of functions that are no part of the kernel's code: the call, what it saves, and one for each lane."""
-    found = [
-        i
-        for i, _, times, _ in all_of_it
-        if times and (i.op is Op.FunctionCall or (i.op is Op.ExtInst and i.operands[1] == EXTINST_PRINTF))
+def _calls(all_of_it: list[Weighed], plan: KernelPlan) -> Iterator[Cause]:
+    """Of functions of the program that are no part of the kernel's code, and of printf."""
+    own = {function.name for function in plan.module.functions if function.blocks}
+    called = [
+        i for i, _, times, _ in all_of_it if times and i.op is Op.FunctionCall and i.operands[0].name in own
     ]
-    if found:
-        printed = all(i.op is Op.ExtInst for i in found)
-        yield Cause(CALL, Change(dict.fromkeys(found, 0.1)), found, printed)
+    printed = [i for i, _, times, _ in all_of_it if times and is_extinst(i, EXTINST_PRINTF)]
+    for found, is_printf in ((called, False), (printed, True)):
+        if found:
+            yield Cause(CALL, Change(dict.fromkeys(found, 0.1)), found, is_printf)
 
 
 def _waiting(all_of_it: list[Weighed]) -> Iterator[Cause]:
@@ -271,11 +309,23 @@ def _waiting(all_of_it: list[Weighed]) -> Iterator[Cause]:
                     v for v, b in zip(phi.operands[::2], phi.operands[1::2], strict=True) if b in loop.latches
                 }
                 chain = _between(phi, ends, inside)
-                if sum(work.costs[i].latency for i in chain if i in work.costs) >= 4:
+                if sum(work.costs[i].latency for i in chain if i in work.costs) >= _SLOW_CHAIN:
                     found += chain
                     lines += [i for i in chain if i.line is not None and i.op is not Op.Phi]
     if lines:
-        yield Cause(WAITING, Change(ready=frozenset(found)), lines)
+        own = {
+            *found,
+            *(o for i in found for o in i.operands if isinstance(o, Instruction) and o.op is Op.Phi),
+        }
+        yield Cause(WAITING, Change(ready=frozenset(found)), lines, all(_adds(i, own) for i in lines))
+
+
+def _adds(i: Instruction, chain: set[Instruction]) -> bool:
+    """Whether an instruction of a chain adds something to what it is handed, which could as well be added to
+    another sum."""
+    if i.op is Op.ExtInst and i.operands[1] in (OpenCLStd.fma, OpenCLStd.mad):
+        return not any(o in chain for o in i.operands[2:4])
+    return i.op in (Op.FAdd, Op.FSub, Op.IAdd, Op.ISub)
 
 
 def _between(phi: Instruction, ends: set[Value], inside: list[Instruction]) -> list[Instruction]:
@@ -347,17 +397,30 @@ class _Shares:
         return 1.0 if share == 1.0 else 1 - share
 
     def _of_loop(self, phi: Instruction) -> float:
+        """Of the lanes that are still in a loop. Where lanes leave it in the order of their ids, after nobody
+        knows how many iterations, they leave close together."""
         for loop, trips in self.work.flow.trips.items():
-            if loop.header is phi.block:
-                if trips.is_known and not self.work.operations.is_varying(phi):
-                    return 1.0
+            if loop.header is phi.block and (trips.is_known or not self._is_of_order(phi, set())):
                 lanes, vectors = sum(trips.of_lanes), sum(trips.of_vectors)
                 each = len(trips.of_lanes) / max(1, len(trips.of_vectors))
                 return min(1.0, lanes / max(each * vectors, 1e-9))
         return 1.0
 
+    def _is_of_order(self, mask: Value, seen: set[Value]) -> bool:
+        """Whether a mask is made of comparisons of what differs between lanes by the same steps."""
+        if not isinstance(mask, Instruction) or mask in seen or mask.op is PassOp.EntryMask:
+            return True
+        seen.add(mask)
+        if mask.op in _COMPARISONS:
+            return all(map(self.regular.is_ordered, mask.operands))
+        if mask.op is Op.Phi:
+            return all(self._is_of_order(o, seen) for o in mask.operands[::2])
+        if mask.op in _LOGIC:
+            return all(self._is_of_order(o, seen) for o in mask.operands)
+        return self.work.operations.shapes.is_uniform(mask)
+
     def _of_condition(self, condition: Instruction, i: Instruction) -> float:
-        if condition.op in _COMPARISONS and all(map(self.regular.of, condition.operands)):
+        if condition.op in _COMPARISONS and all(map(self.regular.is_ordered, condition.operands)):
             return 1.0
         if condition.line is not None and condition.line == i.line:
             return 1.0  # within a function of the library

@@ -225,9 +225,9 @@ def estimate(codes: list[Code], is_loop: bool) -> tuple[float, str]:
 
 
 class Spills(NamedTuple):
-    """Registers that are stored and loaded again in the innermost loops of the machine code. gain: how many
-    times as fast these would be without; number: of such instructions; lines: where they are, or between
-    which."""
+    """Registers that are stored and loaded again in the innermost loops of the machine code. gain: the
+    factor by which these would be faster without; number: of such instructions; lines: where they are, or
+    between which."""
 
     gain: float = 1.0
     number: int = 0

@@ -15,7 +15,9 @@ from .html import report_html
 from .report import Report, kernel_report
 from .text import report_text
 
-_DEBUG = re.compile(r",? !dbg !\d+|^!\d{7,} = .*\n|^!llvm\.(?:dbg|module)\..*\n", re.MULTILINE)
+_DEBUG = re.compile(
+    r",? !dbg !\d+|^!\d{7,} = .*\n|^!llvm\.(?:dbg|module)\..*\n|^ +#dbg_declare.*\n", re.MULTILINE
+)
 
 
 def explain_source(

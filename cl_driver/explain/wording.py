@@ -102,10 +102,10 @@ def _double(cause: Cause, place: str, width: int) -> tuple[str, str]:
 
 
 def _call(cause: Cause, place: str, width: int) -> tuple[str, str]:
-    what = "printf" if cause.detail else "a function that is not inlined"
+    what = "printf" if cause.detail else "a function that was not inlined"
     more = ", one work-item at a time" if width > 1 else ""
     return (
-        f"Bound by calls: {place} calls {what}{more}, and registers are saved around the call",
+        f"Bound by calls: {what} is called{more} at {place}, and registers are saved around the call",
         "leave it out of the released kernel (#ifdef DEBUG)"
         if cause.detail
         else "make the function smaller, or call it from one place, so that it is inlined",
@@ -115,8 +115,8 @@ def _call(cause: Cause, place: str, width: int) -> tuple[str, str]:
 def _divergence(cause: Cause, place: str, width: int) -> tuple[str, str]:
     share = f"{100 * float(str(cause.detail)):.0f} %"
     return (
-        f"Bound by divergence: at {place} the work-items of a vector take different branches, so all {width} "
-        f"compute what on average {share} of them need",
+        f"Bound by divergence: at {place} the work-items of a vector may take different branches: all "
+        f"{width} compute what {share} of them need (a guess where branches depend on data)",
         "let neighbouring work-items take the same branch (sort the work by kind, or launch one kernel for "
         "each kind), or move what the branches have in common out of them",
     )
@@ -125,8 +125,9 @@ def _divergence(cause: Cause, place: str, width: int) -> tuple[str, str]:
 def _waiting(cause: Cause, place: str, width: int) -> tuple[str, str]:
     return (
         f"Bound by latency: at {place} each iteration waits for the result of the one before",
-        "use several independent accumulators, or let the compiler do so (-cl-fast-relaxed-math); more "
-        "work-items with fewer iterations each help as well",
+        "add to several independent sums in turn, which are added up after the loop"
+        if cause.detail
+        else "let each work-item compute several independent values at a time",
     )
 
 

@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterator
 
 from . import bool_selects
 from .clang import Run
+from .debug_variables import KERNEL_BODY, Variables
 from .long_composites import mended
 
 MARKER = "__cl_driver_location"
-KERNEL_BODY = "__clang_ocl_kern_imp_"  # clang's second function for the kernel whose name follows
 SET = b"OpenCL.DebugInfo.100"
 
 _DECLARATION = f"\ndeclare spir_func void @{MARKER}(i32)\n"
@@ -48,6 +48,10 @@ class Metadata:
             int(n): (kind, fields) for n, kind, fields in _NODE.findall(text)
         }
         self._fields: dict[int, dict[str, int | str]] = {}
+
+    def fields(self, number: int) -> str:
+        """All fields of a node, as text."""
+        return self._texts.get(number, ("", ""))[1]
 
     def kind(self, number: int) -> str:
         """The name of a node's class, "" if there is no such node."""
@@ -132,7 +136,7 @@ def mark(text: str) -> tuple[str, list[int]]:
 # SPIR-V words.
 
 NAME, STRING, OP_LINE, EXT_INST_IMPORT, EXT_INST, MEMORY_MODEL, ENTRY_POINT = 5, 7, 8, 11, 12, 14, 15
-TYPE_VOID, CONSTANT, CONSTANT_NULL, DECORATE, LABEL = 19, 43, 46, 71, 248
+TYPE_VOID, TYPE_INT, VARIABLE, CONSTANT, CONSTANT_NULL, DECORATE, LABEL = 19, 21, 59, 43, 46, 71, 248
 FUNCTION, FUNCTION_END, FUNCTION_CALL = 54, 56, 57
 EXTENSIONS = (17, 10, 11)  # OpCapability, OpExtension, OpExtInstImport
 BEFORE_STRINGS = (*EXTENSIONS, MEMORY_MODEL, ENTRY_POINT, 16, 331)  # OpExecutionMode, OpExecutionModeId
@@ -152,12 +156,12 @@ def _text(words: list[int]) -> str:
     return struct.pack(f"<{len(words)}I", *words).partition(b"\0")[0].decode("utf-8", "replace")
 
 
-class _Writer:
-    """Replaces the markers of one module."""
+class Writer:
+    """Replaces the markers of one module, and describes its variables."""
 
-    def __init__(self, spirv: bytes, metadata: Metadata, numbers: list[int], files: dict[str, str]) -> None:
+    def __init__(self, spirv: bytes, text: str, numbers: list[int], files: dict[str, str]) -> None:
         self.words: list[int] = list(struct.unpack(f"<{len(spirv) // 4}I", spirv))
-        self.metadata = metadata
+        self.metadata = Metadata(text)
         self.numbers = numbers
         self.files = files
         self.bound: int = self.words[3]
@@ -165,10 +169,14 @@ class _Writer:
         self.nodes: list[int] = []
         self._strings: dict[str, int] = {}  # ids, as those of nodes
         self._nodes: dict[tuple[int, ...], int] = {}
-        self.set_id = self.void = 0
+        self._constants: dict[int, int] = {}
+        self.set_id = self.void = self.int = 0
+        self.made: list[int] = []  # constants
+        self.variables = Variables(self, text)
         self.functions: dict[str, int] = {}
 
     def id(self) -> int:
+        """A new one."""
         self.bound += 1
         return self.bound - 1
 
@@ -181,6 +189,7 @@ class _Writer:
             p += n
 
     def string(self, text: str) -> int:
+        """The id of an OpString."""
         if text not in self._strings:
             number = self._strings[text] = self.id()
             words = _words(text.encode("utf-8", "replace"))
@@ -194,22 +203,37 @@ class _Writer:
             self.nodes += self.extended(number, *operands)
         return self._nodes[operands]
 
+    def constant(self, value: int) -> int:
+        """An integer of 32 bits."""
+        if value not in self._constants:
+            number = self._constants[value] = self.id()
+            self.made += [4 << 16 | CONSTANT, self.int, number, value]
+        return self._constants[value]
+
     def extended(self, number: int, *operands: int) -> list[int]:
+        """The words of a debug instruction."""
         return [len(operands) + 4 << 16 | EXT_INST, self.void, number, self.set_id, *operands]
 
     def file_name(self, file: int) -> str:
+        """What a DIFile is called."""
         name = self.metadata.text(file, "filename")
         folder = self.metadata.text(file, "directory")
         return self.files.get(name) or (name if name.startswith(("/", "<")) else f"{folder}/{name}")
 
     def source(self, file: int) -> int:
+        """The id of a file's DebugSource."""
         return self.node(DEBUG_SOURCE, self.string(self.file_name(file)))
 
+    def unit(self, file: int) -> int:
+        """The compilation unit of a file."""
+        return self.node(COMPILATION_UNIT, 0x10000, 4, self.source(file), OPENCL_C)
+
     def function(self, number: int) -> int:
+        """The id of a DISubprogram's DebugFunction."""
         metadata = self.metadata
         name, line = metadata.name(number), metadata.number(number, "line")
-        source = self.source(metadata.number(number, "file"))
-        unit = self.node(COMPILATION_UNIT, 0x10000, 4, source, OPENCL_C)
+        file = metadata.number(number, "file")
+        source, unit = self.source(file), self.unit(file)
         defined = self.functions.get(metadata.text(number, "linkageName", name)) or self.node(DEBUG_NONE)
         type_ = self.node(TYPE_FUNCTION, 0, self.void)
         linkage = self.string(metadata.text(number, "linkageName"))
@@ -220,6 +244,7 @@ class _Writer:
         )  # fmt: skip
 
     def call(self, place: Place) -> int:
+        """The id of what says where a function is inlined."""
         outer = () if place.at is None else (self.call(place.at),)
         return self.node(INLINED_AT, place.line, self.function(place.function), *outer)
 
@@ -241,9 +266,11 @@ class _Writer:
         ], place
 
     def run(self) -> bytes:
+        """The module."""
         words = self.words
         marker, self.set_id = 0, self.id()
         constants: dict[int, int] = {}
+        names: dict[int, str] = {}
         for p, n, opcode in self.instructions():
             if opcode == DECORATE and words[p + 2] == LINKAGE_ATTRIBUTES:
                 name = _text(words[p + 3 : p + n])
@@ -252,6 +279,10 @@ class _Writer:
                     marker = words[p + 1]
             elif opcode == TYPE_VOID:
                 self.void = words[p + 1]
+            elif opcode == NAME:
+                names[words[p + 1]] = _text(words[p + 2 : p + n])
+            elif opcode == TYPE_INT and words[p + 2] == 32:
+                self.int = words[p + 1]
             elif opcode == CONSTANT:
                 constants[words[p + 2]] = words[p + 3]
             elif opcode == CONSTANT_NULL:
@@ -266,6 +297,8 @@ class _Writer:
         place: Place | None = None
         strings_at = imports_at = -1
         skipping = False
+        function = ""  # at hand
+        own: list[int] = []  # its variables, until they are described
         for p, n, opcode in self.instructions():
             if imports_at < 0 and opcode not in EXTENSIONS:
                 imports_at = len(head)
@@ -273,9 +306,15 @@ class _Writer:
                 strings_at = len(head)
                 out = types
             if opcode == FUNCTION:
+                function, own = names.get(words[p + 2], ""), []
                 out, skipping = bodies, words[p + 2] == marker
             if opcode == LABEL:
                 place = None
+            if opcode == VARIABLE and out is bodies:
+                own.append(words[p + 2])
+            elif own and opcode != OP_LINE:
+                out += self.variables.declarations(function, own)
+                own = []
             if skipping:
                 skipping = opcode != FUNCTION_END
             elif opcode in (NAME, DECORATE) and words[p + 1] == marker:
@@ -287,7 +326,8 @@ class _Writer:
                 out += words[p : p + n]
         set_name = _words(SET)
         head[imports_at:imports_at] = [len(set_name) + 2 << 16 | EXT_INST_IMPORT, self.set_id, *set_name]
-        result = [*words[:3], self.bound, words[4], *head, *self.strings, *types, *self.nodes, *bodies]
+        result = [*words[:3], self.bound, words[4], *head, *self.strings, *types, *self.made]
+        result += [*self.nodes, *bodies]
         return struct.pack(f"<{len(result)}I", *result)
 
 
@@ -296,7 +336,7 @@ def embed(spirv: bytes, text: str, numbers: list[int], files: dict[str, str]) ->
 
     text, numbers: what mark() got and gave; files: names to give to source files instead of their own.
     """
-    return _Writer(spirv, Metadata(text), numbers, files).run()
+    return Writer(spirv, text, numbers, files).run()
 
 
 def compile(

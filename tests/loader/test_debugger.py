@@ -6,6 +6,8 @@ import subprocess
 
 import pytest
 
+from cl_driver.debugger import GDB_SCRIPT
+
 
 def test_a_program_with_debug_information_runs(run_client):
     run_client("debugger")
@@ -17,8 +19,15 @@ def gdb(client, variables, tmp_path):
     if not shutil.which("gdb"):
         pytest.skip("no gdb")
 
-    def run(place: str) -> str:
-        commands = ("set breakpoint pending on", f"break {place}", "run", "bt 2")
+    def run(place: str, *more: str) -> str:
+        commands = (
+            f"source {GDB_SCRIPT}",
+            "set breakpoint pending on",
+            f"break {place}",
+            "run",
+            "bt 2",
+            *more,
+        )
         arguments = [word for command in commands for word in ("-ex", command)]
         done = subprocess.run(
             ["gdb", "-nx", "-batch", *arguments, "--args", str(client("debugger"))],
@@ -43,3 +52,34 @@ def test_gdb_stops_on_a_line_and_shows_it(gdb):
 def test_gdb_stops_in_a_kernel(gdb):
     text = gdb("k")
     assert re.search(r"#0 .*k \(.*program\.cl:[56]\n", text), text
+
+
+def test_gdb_shows_arguments_and_variables(gdb):
+    text = gdb("program.cl:3", "info args", "info locals", "up", "info args", "info locals", "print *a@4")
+    helper, kernel = text.partition("#1 ")[2].split("\n#1 ")
+    assert re.search(r"^x = 0$", helper, re.MULTILINE) and re.search(r"^y = 0$", helper, re.MULTILINE), text
+    assert re.search(r"^a = 0x[0-9a-f]+$", kernel, re.MULTILINE), text
+    assert re.search(r"^i = 0$", kernel, re.MULTILINE) and "{0, 1, 2, 3}" in kernel, text
+
+
+def test_gdb_goes_to_work_items(gdb):
+    text = gdb(
+        "program.cl:3", "delete", "work-item 2", "info kernel", "print i", "info work-items", "work-item a"
+    )
+    assert re.search(r"kernel k at .*program\.cl:7\n  global id: 2, 0, 0\n  local id: ", text), text
+    assert "$1 = 2" in text and re.search(r"\* thread \d+: work-item 2, 0, 0 of kernel k", text), text
+    assert "work-item X [Y [Z]]" in text
+
+
+def test_gdb_commands_outside_of_kernels(gdb):
+    text = gdb("main", "info kernel", "info work-items", "work-item 1")
+    assert text.count("No work-item here") == 3, text
+
+
+def test_gdb_shows_what_is_kept_across_barriers(gdb):
+    text = gdb(
+        "program.cl:14", "info locals", "delete", "work-item 3", "info locals", "print cl_item.local_size"
+    )
+    before, after = text.partition("$1")[0].split("\nl = ")[1:]
+    assert before.startswith("0\nkept = 1.5\n") and after.startswith("3\nkept = 7.5\n"), text
+    assert "$1 = {4, 1, 1}" in text

@@ -61,6 +61,7 @@ ORDER = (
     "door",
     "runtime",  # the program of a process of its own
     "accuracy",
+    "debugger",
     "cli",
 )
 LEVEL = {room: level for level, room in enumerate(ORDER)}

@@ -70,7 +70,7 @@ kernel void k(global uint *out, global const uint *in, uint n) {
     size_t i = get_global_id(0);
     out[i] = in[i] / n + in[i] % (n + 3);
 }""",
-    "calls: line 4 calls printf": """
+    "calls: printf is called, one work-item at a time, at line 4": """
 kernel void k(global float *a) {
     size_t i = get_global_id(0); float x = a[i];
     if (x < 0.0f) printf("%f", x);
@@ -155,3 +155,27 @@ def test_shares_of_lines_and_both_reports():
     text = report_text(report)
     assert text.index("Bound by gathers") < text.index("Estimated gain") < text.index("load: gather")
     assert "% of the estimated cycles" in text and "marks: " in text
+
+
+def test_vectors_that_are_read_as_others():
+    source = """kernel void k(global float *out, global const uint2 *in) {
+    size_t i = get_global_id(0); ushort4 s = as_ushort4(in[i]); out[s.w] = s.z + as_ushort4(in[s.w]).w;
+}"""
+    assert "gathers" in first(source, "x86-64-v4")
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_chains_of_a_loop(level):
+    source = """kernel void k(global float *out, global const float *in, int n) {
+    float s = 0.5f; int i = get_global_id(0);
+    for (int j = 0; j < n; j++)
+        UPDATE
+    out[i] = s + i;
+}"""
+    for update, advice in (
+        ("s += in[j];", "several independent sums"),
+        ("s = in[j] * s * s;", "independent values"),
+    ):
+        kernel = kernel_of(source.replace("UPDATE", update), level, global_size=(4096,), values={"n": 4096})
+        assert kernel.advice[0].bound.startswith("Bound by latency: at line 4 "), kernel.advice
+        assert advice in kernel.advice[0].change

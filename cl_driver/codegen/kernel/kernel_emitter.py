@@ -33,6 +33,7 @@ from ..llvm.types import Lines, alignment_of, element_type, flat, ir_type, size_
 from ..ops.address_spaces import asks_address_space, in_range
 from ..ops.memory import load_value, store_operand
 from . import builtin_variables, sub_group_turns
+from .debug_item import describe_item
 
 
 class KernelEmitter(AbiFields):
@@ -441,6 +442,7 @@ class KernelEmitter(AbiFields):
         self.head = []
         self.lines.append(self.head)
         self._exit_label = exit_label
+        describe_item(self)
         self.emit_blocks(region.function, prefix)
         self.begin_block(exit_label)
 

@@ -1,18 +1,24 @@
 """Debug metadata of one kernel: line tables and subprograms, with the calls that were inlined.
 
 For kernels whose instructions have a `line` (spirv/reading/debug_info.py); others pay one look for it.
-Variables are not described.
+Private variables are described where they are in memory (debug_variables.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ...passes.ir.ops import PassOp
 from ...passes.ir.plan import KernelPlan
 from ...spirv.enums import Op
-from ...spirv.location import DebugFunction, Location
+from ...spirv.location import DebugFunction, DebugVariable, Location
 from ...spirv.module import Instruction
+from .debug_variables import VariableMetadata
 from .types import Lines
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .emitter import FunctionEmitter
 
 # Above what kernel/kernel_emitter.py numbers, and whatever else uses small numbers.
 _FIRST = 1 << 20
@@ -51,8 +57,10 @@ class DebugEmitter:
         self._files: dict[str, int] = {}
         self._functions: dict[int, int] = {}
         self._attached: dict[Location, str] = {}
+        self.places: dict[object, str] = {}  # memory that says where a variable is
         self.size = 0  # bytes that it has added to the text
         self._next = _KERNEL + 1
+        self._variables = VariableMetadata(self._node, _quoted)
         self._kernel = self._kernel_function(plan)
 
     def _kernel_function(self, plan: KernelPlan) -> DebugFunction:
@@ -126,7 +134,7 @@ class DebugEmitter:
 
         Phis are completed later, and have no place of their own.
         """
-        if instruction.line is None or instruction.op is Op.Phi:
+        if instruction.line is None or instruction.op is Op.Phi or instruction.line.variable is not None:
             return
         attachment = self.attachment(instruction.line)
         for k in range(start, len(lines)):
@@ -134,6 +142,40 @@ class DebugEmitter:
             if type(line) is str and line.startswith("  "):
                 lines[k] = line + attachment
                 self.size += len(attachment)
+
+    def describe(self, e: FunctionEmitter, instruction: Instruction) -> None:
+        """Tells where a private variable is, which is there from here on."""
+        place = instruction.line
+        if place is None or instruction not in e.operands:
+            return
+        address = e.operand(instruction)
+        if any(line.startswith(f"  {address} = ") for line in e.allocas):
+            self.declare(e.lines, place, address)
+            return
+        # It is elsewhere for each work-item, and in a register that soon holds something else.
+        key = instruction.operands[0] if instruction.op is PassOp.PrivatePointer else instruction
+        known = self.places.get(key)
+        if known is None:
+            known = self.places[key] = e.alloca("ptr", 8)
+            self.declare(e.lines, place, known, "DW_OP_deref")
+        e.emit_void(f"store volatile ptr {address}, ptr {known}, align 8")
+
+    def of_variable(self, variable: DebugVariable) -> Location:
+        """The place of a variable of the kernel that the source does not have."""
+        kernel = self._kernel
+        return Location(kernel.file, kernel.line, 0, kernel, None, variable)
+
+    def declare(self, lines: Lines, place: Location, address: str, then: str = "") -> None:
+        """Says that the variable of a place is in memory there. then: operations on the address."""
+        variable = place.variable
+        if variable is None or not address.startswith("%"):
+            return
+        location = self._location(place)
+        number = self._variables.variable(
+            variable, self._subprogram(place.scope), self._file(place.file), place.line
+        )
+        lines.append(f"    #dbg_declare(ptr {address}, !{number}, !DIExpression({then}), !{location})")
+        self.size += len(lines[-1])
 
     def of_kernel(self) -> str:
         """What the kernel's LLVM function has behind its attributes."""

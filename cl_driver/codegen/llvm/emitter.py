@@ -516,6 +516,8 @@ class FunctionEmitter:
             lowering(self, instruction)
             if debug is not None:
                 debug.attach(self.lines, start, instruction)
+                if instruction.line is not None and instruction.line.variable is not None:
+                    debug.describe(self, instruction)
 
     def phi(self, instruction: Instruction) -> None:
         """Emits a phi to be completed by finish_phis."""

@@ -37,7 +37,8 @@ from .work import ITERATION, LoopWork, chains, missing_registers, spill
 class RegionWork:
     """What one execution of a region's code takes. cycles: where caches hit; arithmetic, memory: what the
     busiest resource of each kind needs; slots: of all resources; bytes: of a work-item of each part, by kind
-    of access; times: how often each instruction is executed."""
+    of access; times: how often each instruction is executed; followed: what accesses
+    touch."""
 
     def __init__(self, flow: Flow, operations: Operations, region: Region, in_lockstep: bool) -> None:
         self.flow, self.operations, self.region, self.in_lockstep = flow, operations, region, in_lockstep
@@ -46,6 +47,7 @@ class RegionWork:
         self.slots = [0.0] * len(NAMES)
         self.bytes: dict[str, float] = {}
         self.accesses: list[Access] = []
+        self.followed: dict[Instruction, Access] = {}
         self.costs: dict[Instruction, Cost] = {}
         self.homes: dict[Instruction, Loop | None] = {}
         self.times: dict[Instruction, float] = {}
@@ -124,7 +126,8 @@ class RegionWork:
         of_items = size / self.operations.width if kind == UNIFORM else size
         self.bytes[kind] = self.bytes.get(kind, 0.0) + of_items * times
         if kind != PRIVATE and not is_local(pointer):
-            self.accesses.append(self._followed(i, block, kind, size, stride))
+            self.followed[i] = self._followed(i, block, kind, size, stride)
+            self.accesses.append(self.followed[i])
         offsets = _offsets(self.flow.frame, i)
         is_known = block not in self.flow.nest.innermost and None not in offsets
         if self.in_lockstep and is_local(pointer) and is_known:

@@ -170,7 +170,7 @@ class Frame:
         if op in _SAME:
             if i.operands[0].type.kind is Kind.OPAQUE:
                 return values[0]
-            return values[0] if _is_number(i.type) == _is_number(i.operands[0].type) else around.nothing
+            return values[0] if _is_alike(i.type, i.operands[0].type) else around.nothing
         if op is Op.Select:
             return self._select(*values)
         if op is Op.CompositeExtract:
@@ -340,6 +340,13 @@ def any_lane(samples: Samples, mask: Numbers) -> Numbers:
             none *= 1 - (p if isinstance(p, float) else 0.5)
         out += [1 - none**power] * each
     return out
+
+
+def _is_alike(type_: Type, other: Type) -> bool:
+    """Whether numbers of one type are as many of the other."""
+    if type_.kind is Kind.VECTOR and other.kind is Kind.VECTOR and type_.count != other.count:
+        return False
+    return _is_number(type_) == _is_number(other)
 
 
 def _is_number(type_: Type) -> bool:

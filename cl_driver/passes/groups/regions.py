@@ -90,6 +90,7 @@ class RegionMaker:
                 copy = Instruction(
                     PassOp.PrivatePointer, variable.type, [private], entry_block, variable.name
                 )
+                copy.line = variable.line
             self.head.append(copy)
             self.values[variable] = copy
 

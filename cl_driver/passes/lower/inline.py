@@ -184,7 +184,7 @@ class _Inliner:
                     copy = clone_instruction(instruction, [], current)
                     phis.append((copy, instruction))
                 elif op is Op.Variable:
-                    copy = self.move_variable(instruction, values, current)
+                    copy = self.move_variable(instruction, values, current, site)
                     values[instruction] = copy
                     continue
                 elif op is Op.FunctionCall and instruction.operands[0] in self.kept:
@@ -270,10 +270,14 @@ class _Inliner:
             result = append(after, Op.Bitcast, call.type, [result])
         return after, result
 
-    def move_variable(self, variable: Instruction, values: Copies, current: Block) -> Instruction:
+    def move_variable(
+        self, variable: Instruction, values: Copies, current: Block, site: Location | None
+    ) -> Instruction:
         copy = Instruction(Op.Variable, variable.type, [StorageClass.Function], None, variable.name)
         copy.decorations = variable.decorations
         copy.line = variable.line
+        if site is not None and variable.line is not None:
+            copy.line = variable.line.inlined(site)
         self.variables.append(copy)
         if len(variable.operands) > 1:
             initializer = variable.operands[1]

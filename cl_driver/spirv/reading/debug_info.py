@@ -1,14 +1,16 @@
 """Where instructions come from: OpLine, and the debug-info instruction sets.
 
-OpLine gives file, line and column; DebugScope the function, and the chain of calls that were inlined. Types
-and variables are left out. What is malformed is left out too: debug information never makes a module invalid.
+OpLine gives file, line and column; DebugScope the function, and the chain of calls that were inlined. What
+is malformed is left out too: debug information never makes a module invalid.
 """
 
 from __future__ import annotations
 
+from ..enums import Op
 from ..instruction_sets import is_non_semantic
 from ..location import DebugFunction, Location
-from ..module import Constant, Function
+from ..module import Constant, Function, Instruction
+from .debug_variables import DECLARE, DebugVariables
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,10 +29,11 @@ class DebugInfo:
     def __init__(self, reader: Reader) -> None:
         self.reader = reader
         self.places: dict[int, int] = {}  # id: word offset
+        self.variables = DebugVariables(self)
         self._functions: dict[int, DebugFunction | None] = {}
         self._own: dict[int, DebugFunction] = {}  # by id() of the Function
 
-    def _operands(self, id_: int, least: int) -> tuple[int, list[int]]:
+    def operands(self, id_: int, least: int) -> tuple[int, list[int]]:
         """Number and operand words of a debug instruction; (-1, []) for anything else."""
         p = self.places.get(id_)
         if p is None:
@@ -47,14 +50,18 @@ class DebugInfo:
         value = constant.value if isinstance(constant, Constant) else 0
         return value if isinstance(value, int) else 0
 
+    def literal_at(self, id_: int, word: int) -> int:
+        """The same of an operand of the debug instruction with an id."""
+        return self.literal(self.reader.words[self.places[id_] + 3], word)
+
     def _file(self, source: int) -> str:
-        number, operands = self._operands(source, 1)
+        number, operands = self.operands(source, 1)
         return self.reader.strings.get(operands[0] if number == SOURCE else source, "")
 
     def function(self, scope: int) -> DebugFunction | None:
         """The function that a scope is in."""
         for _ in range(_DEEPEST):
-            number, operands = self._operands(scope, 3)
+            number, operands = self.operands(scope, 3)
             if number == FUNCTION and len(operands) >= 9:
                 if scope not in self._functions:
                     self._functions[scope] = self._make(scope, operands)
@@ -76,7 +83,7 @@ class DebugInfo:
 
     def call(self, inlined_at: int, depth: int = 0) -> Location | None:
         """The Location of a DebugInlinedAt."""
-        number, operands = self._operands(inlined_at, 2)
+        number, operands = self.operands(inlined_at, 2)
         scope = self.function(operands[1]) if number == INLINED_AT else None
         if scope is None or depth > _DEEPEST:
             return None
@@ -141,6 +148,12 @@ class Position:
             self.source = (debug._file(operands[0]), line, column)
         elif number == NO_LINE:
             self.source = None
+        elif number == DECLARE and len(operands) >= 3:
+            variable = body.values.get(operands[1])
+            place = debug.variables.place(operands[0])
+            if isinstance(variable, Instruction) and variable.op is Op.Variable and place is not None:
+                variable.line = place
+            return
         else:
             return
         self._update()

@@ -1,4 +1,4 @@
-/* Runs one kernel that was built with -g, for a debugger to stop in. */
+/* Runs kernels that were built with -g, for a debugger to stop in. */
 #include "client.h"
 
 static const char *source = "float helper(float x) {\n"
@@ -8,6 +8,13 @@ static const char *source = "float helper(float x) {\n"
                             "kernel void k(global float *a) {\n"
                             "    int i = get_global_id(0);\n"
                             "    a[i] = helper(a[i]);\n"
+                            "}\n"
+                            "kernel void turn(global float *a, local float *t) {\n"
+                            "    int l = get_local_id(0);\n"
+                            "    float kept = a[l] + 0.5f;\n"
+                            "    t[l] = kept;\n"
+                            "    barrier(CLK_LOCAL_MEM_FENCE);\n"
+                            "    a[l] = t[3 - l] + kept;\n"
                             "}\n";
 
 int main(void) {
@@ -29,5 +36,13 @@ int main(void) {
     OK(clEnqueueReadBuffer(queue, buffer, CL_TRUE, 0, sizeof data, data, 0, NULL, NULL));
     for (int i = 0; i < 4; i++)
         CHECK(data[i] == 2.0f * (float)i + 1.0f);
+    kernel = clCreateKernel(program, "turn", &status);
+    OK(status);
+    OK(clSetKernelArg(kernel, 0, sizeof buffer, &buffer));
+    OK(clSetKernelArg(kernel, 1, sizeof data, NULL));
+    OK(clEnqueueNDRangeKernel(queue, kernel, 1, NULL, &items, &items, 0, NULL, NULL));
+    OK(clEnqueueReadBuffer(queue, buffer, CL_TRUE, 0, sizeof data, data, 0, NULL, NULL));
+    for (int i = 0; i < 4; i++)
+        CHECK(data[i] == 9.0f);
     return 0;
 }

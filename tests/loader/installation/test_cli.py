@@ -307,3 +307,15 @@ def test_the_page_has_the_settings_table():
 
 def test_native_folder():
     assert native.library() == LIBRARY
+
+
+def test_gdb(cl_driver, tmp_path):
+    assert cl_driver("gdb") == (2, "cl-driver gdb: which program? cl-driver gdb -- PROGRAM ARGUMENTS\n")
+    none = cl_driver("gdb", "--", "program", PATH=str(tmp_path))
+    assert none == (127, "cl-driver gdb: there is no gdb: apt install gdb\n")
+    gdb = tmp_path / "gdb"
+    gdb.write_text('#!/bin/sh\necho "$CL_DRIVER_JIT_DEBUG" "$OCL_ICD_VENDORS" "$@"\n')
+    gdb.chmod(0o755)
+    status, output = cl_driver("gdb", "--", "program", "-x", "y", PATH=str(tmp_path))
+    assert status == 0 and output.startswith("gdb ") and "libcl_driver.so" in output
+    assert "gdb_commands.py" in output and output.endswith("--args program -x y\n")

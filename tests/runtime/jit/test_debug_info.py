@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from cl_driver.compiler import pipeline
+from cl_driver.compiler.source import Context
 from cl_driver.device.target import host_target
 from cl_driver.frontend import debug, opencl_c
 from cl_driver.frontend.options import parse
@@ -233,3 +234,53 @@ def test_a_cycle_of_scopes_ends():
     assert changed != il
     store = reader.read(changed).functions[0].blocks[0].instructions[0]
     assert store.line.scope.name == "k"
+
+
+VARIABLES = """typedef struct { float x; uchar n; } pair;
+typedef struct list { struct list *next; int value; } list;
+float helper(float a) { float twice = a * 2; return twice; }
+kernel void k(global float *out, const uint n, float3 v) {
+    int i = get_global_id(0);
+    pair p = {2.5f, 7};
+    list l = {0, n};
+    short table[2][3] = {{1}};
+    out[i] = v.x + p.x + p.n + table[n & 1][i & 1] + helper(n) + l.value;
+}
+"""
+
+
+def test_private_variables_without_optimisation_are_described(tmp_path):
+    text = readelf(
+        "info", object_of(spirv_of("-g -cl-opt-disable", VARIABLES), tmp_path / "k.o", "-g -cl-opt-disable")
+    )
+    named = set(re.findall(r"DW_AT_name +: (?:\(.*\): )?(\w+)\n", text))
+    assert {"out", "n", "v", "i", "p", "l", "table", "a", "twice", "cl_item", "value", "short"} <= named
+    assert "unsigned char" in text and "unsigned int" in text and "DW_TAG_formal_parameter" in text
+    counts = re.findall(r"DW_AT_count +: (?:\(.*\) )?(\d+)|DW_AT_upper_bound +: (?:\(.*\) )?(\d+)", text)
+    assert {("3", ""), ("2", "")} <= set(counts) or {("", "2"), ("", "1")} <= set(counts), counts
+
+
+@pytest.mark.parametrize("options", ["-g", "-cl-opt-disable", ""])
+def test_private_variables_cost_nothing_else(options):
+    il = spirv_of(options, VARIABLES)
+    program = pipeline.prepare(il, Context(host_target("", 1), options, {}))
+    text = pipeline.entry(program, "k").text
+    assert "#dbg_declare" not in text and "cl_item" not in text
+
+
+def test_malformed_variables_are_left_out():
+    """Each word of the debug instructions, set to other values, gives a module that is read."""
+    il = spirv_of("-g -cl-opt-disable", VARIABLES)
+    words = [*memoryview(il).cast("I")]
+    at = 5
+    changed = 0
+    while at < len(words):
+        count, opcode = words[at] >> 16, words[at] & 0xFFFF
+        if opcode == debug.EXT_INST and words[at + 4] in (2, 3, 5, 6, 10, 11, 26, 28):
+            for place in range(at + 5, at + count):
+                before, words[place] = words[place], words[3] - 1
+                reader.read(b"".join(word.to_bytes(4, "little") for word in words))
+                words[place] = before
+                changed += 1
+        at += count
+    assert changed > 50
