@@ -574,12 +574,12 @@ static bool probe(struct cld_event *command, struct cld_self *self, uint64_t *do
     return true;
 }
 
-void cld_command_participate(struct cld_event *command, struct cld_self *self, bool call_later,
+void cld_command_participate(struct cld_event *command, struct cld_self *self, uint64_t done, bool call_later,
                              struct cld_ready *ready) {
     struct cld_work *share = command->share;
     unsigned slot = self->slot;
     uint64_t first, last, start = cld_now();
-    struct cld_part part = {0};
+    struct cld_part part = {.units = done, .chunks = done > 0};
     bool steps_aside = false, is_observed = cld_is_observed(command);
     self->executing++;
     while (cld_work_take(share, slot, &first, &last)) {
@@ -599,8 +599,8 @@ void cld_command_participate(struct cld_event *command, struct cld_self *self, b
         if ((steps_aside = cld_pool_wants_back(command, self)))
             break;
     }
-    if (part.units && command->operation->learn)
-        command->operation->learn(command, elapsed_since(start), part.units);
+    if (part.units > done && command->operation->learn)
+        command->operation->learn(command, elapsed_since(start), part.units - done);
     self->executing--;
     leave(command, self);
     if (is_observed)
@@ -630,7 +630,7 @@ static bool share(struct cld_event *command, struct cld_self *self, uint64_t don
     if (!command->share)
         return false;
     bool call_later = cld_pool_open(command, self, others);
-    cld_command_participate(command, self, call_later, ready);
+    cld_command_participate(command, self, done, call_later, ready);
     return true;
 }
 

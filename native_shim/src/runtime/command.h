@@ -299,9 +299,9 @@ void cld_queue_flush(struct cld_queue *queue, struct cld_ready *ready);
  * are added to ready if they are of that pool, else given to theirs. */
 void cld_command_execute(struct cld_event *command, struct cld_self *self, struct cld_ready *ready);
 
-/* Executes chunks of an open command that the thread has joined, beginning with those of its slot.
- * call_later: calls for another thread after a while. */
-void cld_command_participate(struct cld_event *command, struct cld_self *self, bool call_later,
+/* Executes chunks of an open command that the thread has joined, beginning with those of its slot. done:
+ * units that it has executed before; call_later: calls for another thread after a while. */
+void cld_command_participate(struct cld_event *command, struct cld_self *self, uint64_t done, bool call_later,
                              struct cld_ready *ready);
 
 /* Calls user code, which is part of a command that one thread executes and which may end its thread: an error

@@ -280,7 +280,7 @@ static void execute(struct cld_pool *pool, struct cld_event *command, bool joine
     if (joined && cld_is_observed(command))
         CLD_TELL(joined, command, self);
     if (joined)
-        cld_command_participate(command, self, false, ready);
+        cld_command_participate(command, self, 0, false, ready);
     else
         cld_command_execute(command, self, ready);
     if (waits)
