@@ -75,7 +75,7 @@ def test_a_program(traced, runtime):
     # Who has executed them, and counters.
     parts = [s for s in trace.named("twice") if s not in commands]
     assert sum(s.arguments["groups"] for s in parts) == (1 << 16) // group
-    assert max(trace.counters["Memory in use"]) == 4 << 16
+    assert 4 << 16 <= max(trace.counters["Memory in use"]) < (4 << 16) + 4096  # with room behind buffers
     assert trace.counters["Queue 1: unfinished commands"][-1] == 0
     assert max(trace.counters["Queue 1: bandwidth of copies"]) > 0
     assert "Lost records" not in trace.counters
