@@ -1,7 +1,7 @@
 """Make a page of a trace: a timeline of calls, commands and threads, and a table of kernels.
 
-FILE is what cl-driver run --trace FILE or CL_DRIVER_TRACE=FILE has left; several, of as many processes, become
-one page. The page needs no network. ui.perfetto.dev opens FILE as it is.
+FILE is what cl-driver run --trace FILE or CL_DRIVER_TRACE=FILE has left; of several, as of many processes,
+one page is made. The page needs no network. ui.perfetto.dev opens FILE as it is.
 """
 
 from __future__ import annotations

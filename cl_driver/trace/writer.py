@@ -1,6 +1,6 @@
 """Adds the stages of builds to the trace's file, as packets of Perfetto's format, in which each compiler
-process is a process. (The rest of the file is native_shim/src/trace's: whole packets of several processes follow
-one another in it.)
+process is a process. (The rest of the file is native_shim/src/trace's: whole packets of several processes
+follow one another in it.)
 """
 
 from __future__ import annotations

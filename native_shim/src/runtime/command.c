@@ -599,12 +599,12 @@ static uint64_t call_others(struct cld_event *command, struct cld_later *later, 
     return now + LOOK_TIME;
 }
 
-void cld_command_participate(struct cld_event *command, struct cld_self *self, struct cld_later later,
-                             struct cld_ready *ready) {
+void cld_command_participate(struct cld_event *command, struct cld_self *self, uint64_t done,
+                             struct cld_later later, struct cld_ready *ready) {
     struct cld_work *share = command->share;
     unsigned slot = self->slot;
     uint64_t first, last, start = cld_now(), due = start + CALL_TIME;
-    struct cld_part part = {0};
+    struct cld_part part = {.units = done, .chunks = done > 0};
     bool steps_aside = false, is_observed = cld_is_observed(command);
     self->executing++;
     while (cld_work_take(share, slot, &first, &last)) {
@@ -625,8 +625,8 @@ void cld_command_participate(struct cld_event *command, struct cld_self *self, s
         if ((steps_aside = cld_pool_wants_back(command, self)))
             break;
     }
-    if (part.units && command->operation->learn)
-        command->operation->learn(command, elapsed_since(start), part.units);
+    if (part.units > done && command->operation->learn)
+        command->operation->learn(command, elapsed_since(start), part.units - done);
     self->executing--;
     leave(command, self);
     if (is_observed)
@@ -660,7 +660,7 @@ static bool share(struct cld_event *command, struct cld_self *self, uint64_t don
     if (!command->share)
         return false;
     struct cld_later later = {.soon = cld_pool_open(command, self, called), .free = others - called};
-    cld_command_participate(command, self, later, ready);
+    cld_command_participate(command, self, done, later, ready);
     return true;
 }
 

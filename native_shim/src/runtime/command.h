@@ -306,9 +306,9 @@ struct cld_later {
 };
 
 /* Executes chunks of an open command that the thread has joined, beginning with those of its slot, and calls
- * for others later. */
-void cld_command_participate(struct cld_event *command, struct cld_self *self, struct cld_later later,
-                             struct cld_ready *ready);
+ * for others later. done: units that it has executed before. */
+void cld_command_participate(struct cld_event *command, struct cld_self *self, uint64_t done,
+                             struct cld_later later, struct cld_ready *ready);
 
 /* Calls user code, which is part of a command that one thread executes and which may end its thread: an error
  * then. It does so on a thread of the driver's, for the host has use for its own. */

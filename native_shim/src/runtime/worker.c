@@ -318,7 +318,7 @@ static void execute(struct cld_pool *pool, struct cld_event *command, bool joine
     if (joined && cld_is_observed(command))
         CLD_TELL(joined, command, self);
     if (joined)
-        cld_command_participate(command, self, (struct cld_later){0}, ready);
+        cld_command_participate(command, self, 0, (struct cld_later){0}, ready);
     else
         cld_command_execute(command, self, ready);
     if (waits) {

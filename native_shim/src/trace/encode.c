@@ -314,7 +314,7 @@ static void begin_slice(struct cld_packets *packets, struct open_command *comman
     cld_argument_text(&event, KEY("command"), type, strlen(type));
     if (about->dimensions) {
         put_sizes(&event, KEY("global_size"), about->global_size, about->dimensions);
-        put_sizes(&event, KEY("local_size"), about->local_size, about->dimensions);
+        put_sizes(&event, KEY("local_size as executed"), about->local_size, about->dimensions);
     }
     if (about->bytes)
         cld_argument_number(&event, KEY("bytes"), (int64_t)about->bytes);
