@@ -7,7 +7,6 @@ the second call itself, or on a thread of its own that calls pfn_notify afterwar
 
 from __future__ import annotations
 
-from .. import settings
 from ..door import answers
 from ..frontend import options as compiler_options
 from ..log import log as report
@@ -118,24 +117,16 @@ def build_program(program: Program, devices: list[int] | None, options: bytes | 
             executable, log = client.build_source(source, text)
         else:
             executable, log = client.build([il], text, specialisation)
-        failure = cl.CL_BUILD_PROGRAM_FAILURE
-        if executable is None and il is None:
-            failure = _failure_of_source(failure)
-        return _finish_executable(builds, executable, log, failure)
+        return _finish_executable(builds, executable, log, _failure(log, cl.CL_BUILD_PROGRAM_FAILURE))
 
     _start(program, builds, text, job, arg_info=parsed.kernel_arg_info)
 
 
-def _failure_of_source(usual: int) -> int:
-    """What a build of OpenCL C has failed with: "CL_COMPILER_NOT_AVAILABLE if program is created with
+def _failure(log: str, usual: int) -> int:
+    """What a build has failed with: "CL_COMPILER_NOT_AVAILABLE if program is created with
     clCreateProgramWithSource and a compiler is not available"."""
-    from ..frontend import find_clang
-
-    try:
-        find_clang.find(settings.text("CL_DRIVER_CLANG"))
-    except find_clang.ClangError:
-        return cl.CL_COMPILER_NOT_AVAILABLE
-    return usual
+    is_missing = log.startswith(f"error: {compiler_options.NO_COMPILER}")
+    return cl.CL_COMPILER_NOT_AVAILABLE if is_missing else usual
 
 
 def _finish_binaries(builds: list[DeviceBuild]) -> int:
@@ -176,15 +167,12 @@ def compile_program(
             # A link of one module: it reads and checks it. Specialization constants keep their defaults:
             # "The values are used by a subsequent clBuildProgram call".
             spirv, log = client.link([il], text)
-        failure = cl.CL_COMPILE_PROGRAM_FAILURE
-        if spirv is None and il is None:
-            failure = _failure_of_source(failure)
         return _finish_object(
             builds,
             cl.CL_PROGRAM_BINARY_TYPE_COMPILED_OBJECT,
             spirv,
             log,
-            failure,
+            _failure(log, cl.CL_COMPILE_PROGRAM_FAILURE),
             parsed.code_options(),
             cut,
         )

@@ -12,6 +12,7 @@ from ..jit.clang_paths import OLDEST
 from ..late_patterns import pattern
 from . import effort
 from .clang_start import environment
+from .options import NO_COMPILER
 
 # Seconds without any CPU time: what only PATH leads to, and has not worked yet, is then asked what it is; and
 # in which a clang says its version.
@@ -94,7 +95,7 @@ def _find(setting: str) -> Clang:
         tried.append(f"none of {names} in {os.pathsep.join(clang_paths.folders())}")
         tried.append(f"no {clang_paths.PACKAGE} in {packages}")
     raise ClangError(
-        f"No clang of version {OLDEST} or newer to compile OpenCL C with (Debian: apt install "
+        f"{NO_COMPILER} {OLDEST} or newer to compile OpenCL C with (Debian: apt install "
         f"clang-22; without root: pip install {clang_paths.PACKAGE}). Looked at: {'; '.join(tried)}"
     )
 

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 BUILD, COMPILE, LINK = "build", "compile", "link"
 
+# How the log of a build begins, behind "error: ", where there is no compiler to build source with.
+NO_COMPILER = "No clang of version"
+
 
 class OptionError(ValueError):
     """An option that is not valid, with the reason: CL_INVALID_BUILD/COMPILER/LINKER_OPTIONS."""

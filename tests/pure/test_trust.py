@@ -90,7 +90,8 @@ def test_nothing_is_dumped_through_links_or_to_whom_one_must_wait_for(tmp_path):
     script = (
         f"import sys; sys.path.insert(0, {str(ROOT)!r})\n"
         "from cl_driver.compiler.source import Context\n"
-        f"context = Context(None, '', {{'CL_DRIVER_DUMP': {str(tmp_path)!r}}})\n"
+        "from types import SimpleNamespace\n"
+        f"context = Context(SimpleNamespace(checks=False), '', {{'CL_DRIVER_DUMP': {str(tmp_path)!r}}})\n"
         "for name in ('source.cl', 'source.spv', 'k.ll'): context.dump(name, 'text')"
     )
     subprocess.run([sys.executable, "-I", "-c", script], timeout=20, check=True)
