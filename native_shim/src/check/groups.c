@@ -131,7 +131,7 @@ void cld_kcheck_launch_begin(struct cld_kcheck_launch *launch, const struct cld_
     launch->local_bits = items > 1 ? 64 - (uint32_t)__builtin_clzll(items - 1) : 0;
     launch->report_count = 0;
     launch->lost = 0;
-    atomic_store(&launch->clock, 0);
+    atomic_store(&launch->has_released, false);
     uint64_t groups = sizes->num_groups[0] * sizes->num_groups[1] * sizes->num_groups[2];
     if (launch->released) {
         memset((void *)launch->released, 0, RELEASED * sizeof *launch->released);
@@ -240,7 +240,7 @@ void cld_kcheck_group(struct cld_kcheck_thread *thread, const struct cld_kcheck_
         thread->group_items *= thread->group_size[i];
     }
     thread->epoch[0] = thread->epoch[1] = 0;
-    thread->acquired = 0;
+    thread->has_acquired = false;
     thread->released_here = thread->acquired_item = 0;
     thread->has_fenced = thread->has_diverged = false;
     thread->barrier = NULL;

@@ -196,7 +196,8 @@ static void print(const struct cld_kcheck_launch *launch, const struct report *r
     put_place(&text, &report->place);
     put_object(&text, launch, report);
     if (report->finding == RACE) {
-        put(&text, "  with a %s\n", report->is_write_before ? "write" : "read");
+        bool is_atomic = report->other && report->other->kind == CLD_CHECK_ATOMIC;
+        put(&text, "  with %s\n", is_atomic ? "an atomic" : report->is_write_before ? "a write" : "a read");
         if (report->other)
             put_site(&text, launch->sites, report->other);
         put(&text, "  by ");
