@@ -323,8 +323,8 @@ def _kept(value: Value, place: Value) -> set[int]:
     if isinstance(value, Undef):
         return set(range(count))
     if isinstance(value, Constant):
-        parts = value.value or ()
-        return {k for k, part in enumerate(parts) if isinstance(part, Undef)}
+        constituents = value.value or ()
+        return {k for k, constituent in enumerate(constituents) if isinstance(constituent, Undef)}
     if not isinstance(value, Instruction):
         return set()
     if value.op is Op.Load and _is_same_place(value.operands[0], place):

@@ -199,23 +199,6 @@ void cld_kcheck_leave(struct cld_kcheck_thread *thread) {
     free(thread);
 }
 
-struct place place_of(const struct cld_kcheck_launch *launch, uint64_t group, uint64_t item) {
-    struct place place;
-    const struct cld_launch *sizes = &launch->sizes;
-    for (int i = 0; i < 3; i++) {
-        uint64_t count = sizes->num_groups[i] ? sizes->num_groups[i] : 1;
-        place.group[i] = i < 2 ? group % count : group;
-        group /= count;
-        uint64_t before = place.group[i] * sizes->local_size[i], rest = sizes->global_size[i] - before;
-        uint64_t size = rest < sizes->local_size[i] ? rest : sizes->local_size[i];
-        size = size ? size : 1;
-        place.local_id[i] = i < 2 ? item % size : item;
-        item /= size;
-        place.global_id[i] = sizes->global_offset[i] + before + place.local_id[i];
-    }
-    return place;
-}
-
 static void set_base(struct cld_kcheck_thread *thread) {
     const struct cld_kcheck_launch *launch = thread->launch;
     uint64_t group = thread->group_index << launch->local_bits << CELL_ITEM_AT & CELL_ITEM;
