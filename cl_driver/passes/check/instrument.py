@@ -159,7 +159,10 @@ class _Instrumenter:
             operands, op = [pointer, root, site], PassOp.CheckObject
         else:
             operands, op = [pointer, site], PassOp.CheckAccess
-            if value is not None and _has_bytes(value.type):
+            if site.runs:  # of a vector: none but these are accessed, whatever the instruction does
+                site.no_read = site.kind == LOAD and not sum(site.runs[-1])
+                site.alignment = 1
+            elif value is not None and _has_bytes(value.type):
                 site.has_value = True
                 operands.append(value)
         i.operands[at] = self.add(i, op, operands)

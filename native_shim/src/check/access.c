@@ -3,6 +3,9 @@
 
 #include "check/shadow.h"
 
+/* A vector, of which a component is asked about, begins before it. */
+enum { NOWHERE_AT = 256 };
+
 static __attribute__((noinline)) void found(struct cld_kcheck_thread *thread, enum finding finding,
                                             const struct cld_kcheck_site *site, const struct range *range,
                                             const uint8_t *address, uint64_t bytes) {
@@ -22,8 +25,7 @@ static __attribute__((noinline)) void found(struct cld_kcheck_thread *thread, en
 }
 
 static inline bool has_read(const struct cld_kcheck_site *site) {
-    return site->kind == CLD_CHECK_LOAD ||
-           (site->kind == CLD_CHECK_ATOMIC && !(site->flags & CLD_CHECK_NO_READ));
+    return site->kind != CLD_CHECK_STORE && !(site->flags & CLD_CHECK_NO_READ);
 }
 
 static inline bool has_write(const struct cld_kcheck_site *site) {
@@ -268,8 +270,8 @@ static __attribute__((noinline)) uint8_t *outside(struct cld_kcheck_thread *thre
           : is_freed ? USE_AFTER_FREE
                      : OUT_OF_BOUNDS,
           site, range, address, size);
-    memset(thread->nowhere, 0, size <= CLD_CHECK_GAP ? size : CLD_CHECK_GAP);
-    return thread->nowhere;
+    memset(thread->nowhere, 0, CLD_CHECK_GAP);
+    return thread->nowhere + NOWHERE_AT;
 }
 
 static inline uint8_t *check(struct cld_kcheck_thread *thread, uint8_t *address,
@@ -299,7 +301,7 @@ static inline uint8_t *check(struct cld_kcheck_thread *thread, uint8_t *address,
         found(thread, NO_ACCESS, site, range, address, size);
     if (__builtin_expect(range->no_writes && has_write(site), 0)) {
         found(thread, NO_ACCESS, site, range, address, size);
-        return thread->nowhere;
+        return thread->nowhere + NOWHERE_AT;
     }
     if (__builtin_expect(((uintptr_t)address & (site->alignment - 1u)) != 0, 0))
         found(thread, MISALIGNED, site, range, address, size);
@@ -316,7 +318,7 @@ static inline uint8_t *check(struct cld_kcheck_thread *thread, uint8_t *address,
         if (has_write(site))
             memset(written, 1, size);
     }
-    if (shadow->cells)
+    if (shadow->cells && (has_read(site) || has_write(site)))
         note(thread, site, range, address, size, value);
     return address;
 }

@@ -137,6 +137,8 @@ RIGHT = {
     "the same value": "  b[5] = 1;",
     "the same vector": "  *(global int4 *)(b + 4) = (int4)(1, 2, 3, 4);",
     "the same bytes": "  *(global short *)(b + 4) = 7;",
+    "components of one vector": "  if (i < 4) ((global int *)&((global int4 *)b)[1])[i] = i;\n"
+    "  if (i == 8) ((global int4 *)b)[0].x = 1; if (i == 9) ((global int4 *)b)[0].y = 2;",
     "neighbouring bytes": "  ((global char *)b)[i] = i; ((global char *)b)[i + 64] = i;",
     "all read one place": "  b[i] = a[3] + a[4];",
     "barrier in a loop": (
