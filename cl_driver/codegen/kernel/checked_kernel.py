@@ -14,6 +14,7 @@ from ..llvm.emitter import FunctionEmitter, ModuleText
 from ..llvm.forms import SCALAR
 from ..llvm.registry import lowers
 from ..llvm.types import alignment_of, ir_type
+from ..ops.memory import offset_pointer
 from .kernel_emitter import KernelEmitter
 
 _SPACES: dict[int, int] = {
@@ -111,6 +112,7 @@ class CheckedKernelEmitter(KernelEmitter):
             (site.acquires, check_abi.ACQUIRE), (site.releases, check_abi.RELEASE),
             (site.has_value, check_abi.HAS_VALUE), (site.any_content, check_abi.ANY_CONTENT),
             (site.orders_local, check_abi.ORDERS_LOCAL), (site.orders_global, check_abi.ORDERS_GLOBAL),
+            (site.no_read, check_abi.NO_READ), (site.no_write, check_abi.NO_WRITE),
         ):  # fmt: skip
             flags |= flag if is_set else 0
         return struct.pack(
@@ -135,10 +137,14 @@ def check_access(e: FunctionEmitter, i: Instruction) -> None:
     """A call, which gives the address to be accessed."""
     assert isinstance(e, CheckedKernelEmitter)
     pointer, site, *value = i.operands
+    first = 0
+    if site.runs and sum(site.runs[-1]):  # of a vector, some components
+        first = site.runs[0][0]
+        site.size = sum(site.runs[-1]) - first
     bits = _bits(e, value[0], site.size) if value else "0"
-    address = e.operand(pointer)
+    address = offset_pointer(e, e.operand(pointer), first, "")
     where = f"ptr {e.checker()}, ptr {address}, ptr {e.site(site)}, i64 {bits}"
-    e.define(i, e.emit(f"call ptr @cld_kcheck_access({where})"))
+    e.define(i, offset_pointer(e, e.emit(f"call ptr @cld_kcheck_access({where})"), -first, ""))
 
 
 def _bits(e: FunctionEmitter, value: Value, size: int) -> str:

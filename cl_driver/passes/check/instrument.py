@@ -159,7 +159,10 @@ class _Instrumenter:
             operands, op = [pointer, root, site], PassOp.CheckObject
         else:
             operands, op = [pointer, site], PassOp.CheckAccess
-            if value is not None and _has_bytes(value.type):
+            if site.runs:  # of a vector: none but these are accessed, whatever the instruction does
+                site.no_read = site.kind == LOAD and not sum(site.runs[-1])
+                site.alignment = 1
+            elif value is not None and _has_bytes(value.type):
                 site.has_value = True
                 operands.append(value)
         i.operands[at] = self.add(i, op, operands)
@@ -234,6 +237,9 @@ class _Instrumenter:
         bits = _integer(i.operands[2])
         site.acquires = bool(bits & _ACQUIRE) and i.op is not Op.AtomicStore
         site.releases = bool(bits & _RELEASE) and i.op is not Op.AtomicLoad
+        site.no_read = i.op in (Op.AtomicStore, Op.AtomicFlagClear)
+        site.no_write = i.op is Op.AtomicLoad
+        site.any_content = i.op is Op.AtomicExchange and i not in self.used_by
         exchanges = i.op in (Op.AtomicCompareExchange, Op.AtomicCompareExchangeWeak)
         if pointer.type.kind is Kind.POINTER:
             self.access(i, 0, site, i.operands[5] if exchanges else None)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 SHADOW = "(written)"  # the name of second variables
 
 _SAME = (Op.Bitcast, Op.CopyObject, Op.PtrCastToGeneric, Op.GenericCastToPtr)
+_CHECKS = (PassOp.CheckAccess, PassOp.CheckObject, PassOp.CheckPrivate)
 _COPIES = (Op.CopyMemory, Op.CopyMemorySized)
 _MARKS = (Op.LifetimeStart, Op.LifetimeStop)
 _MOST_BYTES = 256  # of a variable whose reads and writes are put into order
@@ -278,9 +279,9 @@ def _goes_back(i: Instruction, load: Instruction, used_by: dict[Value, list[Inst
 
 
 def _is_same_place(a: Value, b: Value) -> bool:
-    if isinstance(a, Instruction) and a.op is PassOp.CheckPrivate:
+    if isinstance(a, Instruction) and a.op in _CHECKS:
         a = a.operands[0]
-    if isinstance(b, Instruction) and b.op is PassOp.CheckPrivate:
+    if isinstance(b, Instruction) and b.op in _CHECKS:
         b = b.operands[0]
     if a is b:
         return True
@@ -323,8 +324,8 @@ def _kept(value: Value, place: Value) -> set[int]:
     if isinstance(value, Undef):
         return set(range(count))
     if isinstance(value, Constant):
-        components = value.value or ()
-        return {k for k, part in enumerate(components) if isinstance(part, Undef)}
+        constituents = value.value or ()
+        return {k for k, constituent in enumerate(constituents) if isinstance(constituent, Undef)}
     if not isinstance(value, Instruction):
         return set()
     if value.op is Op.Load and _is_same_place(value.operands[0], place):

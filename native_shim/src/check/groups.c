@@ -131,7 +131,7 @@ void cld_kcheck_launch_begin(struct cld_kcheck_launch *launch, const struct cld_
     launch->local_bits = items > 1 ? 64 - (uint32_t)__builtin_clzll(items - 1) : 0;
     launch->report_count = 0;
     launch->lost = 0;
-    atomic_store(&launch->clock, 0);
+    atomic_store(&launch->has_released, false);
     uint64_t groups = sizes->num_groups[0] * sizes->num_groups[1] * sizes->num_groups[2];
     if (launch->released) {
         memset((void *)launch->released, 0, RELEASED * sizeof *launch->released);
@@ -199,23 +199,6 @@ void cld_kcheck_leave(struct cld_kcheck_thread *thread) {
     free(thread);
 }
 
-struct place place_of(const struct cld_kcheck_launch *launch, uint64_t group, uint64_t item) {
-    struct place place;
-    const struct cld_launch *sizes = &launch->sizes;
-    for (int i = 0; i < 3; i++) {
-        uint64_t count = sizes->num_groups[i] ? sizes->num_groups[i] : 1;
-        place.group[i] = i < 2 ? group % count : group;
-        group /= count;
-        uint64_t before = place.group[i] * sizes->local_size[i], rest = sizes->global_size[i] - before;
-        uint64_t size = rest < sizes->local_size[i] ? rest : sizes->local_size[i];
-        size = size ? size : 1;
-        place.local_id[i] = i < 2 ? item % size : item;
-        item /= size;
-        place.global_id[i] = sizes->global_offset[i] + before + place.local_id[i];
-    }
-    return place;
-}
-
 static void set_base(struct cld_kcheck_thread *thread) {
     const struct cld_kcheck_launch *launch = thread->launch;
     uint64_t group = thread->group_index << launch->local_bits << CELL_ITEM_AT & CELL_ITEM;
@@ -240,7 +223,7 @@ void cld_kcheck_group(struct cld_kcheck_thread *thread, const struct cld_kcheck_
         thread->group_items *= thread->group_size[i];
     }
     thread->epoch[0] = thread->epoch[1] = 0;
-    thread->acquired = 0;
+    thread->has_acquired = false;
     thread->released_here = thread->acquired_item = 0;
     thread->has_fenced = thread->has_diverged = false;
     thread->barrier = NULL;

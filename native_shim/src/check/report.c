@@ -13,6 +13,23 @@
 
 #include "base/log.h"
 
+struct place place_of(const struct cld_kcheck_launch *launch, uint64_t group, uint64_t item) {
+    struct place place;
+    const struct cld_launch *sizes = &launch->sizes;
+    for (int i = 0; i < 3; i++) {
+        uint64_t count = sizes->num_groups[i] ? sizes->num_groups[i] : 1;
+        place.group[i] = i < 2 ? group % count : group;
+        group /= count;
+        uint64_t before = place.group[i] * sizes->local_size[i], rest = sizes->global_size[i] - before;
+        uint64_t size = rest < sizes->local_size[i] ? rest : sizes->local_size[i];
+        size = size ? size : 1;
+        place.local_id[i] = i < 2 ? item % size : item;
+        item /= size;
+        place.global_id[i] = sizes->global_offset[i] + before + place.local_id[i];
+    }
+    return place;
+}
+
 static bool is_same(const struct report *a, const struct report *b) {
     bool is_swapped = a->finding == RACE && a->site == b->other && a->other == b->site;
     return a->finding == b->finding && ((a->site == b->site && a->other == b->other) || is_swapped);
@@ -196,7 +213,8 @@ static void print(const struct cld_kcheck_launch *launch, const struct report *r
     put_place(&text, &report->place);
     put_object(&text, launch, report);
     if (report->finding == RACE) {
-        put(&text, "  with a %s\n", report->is_write_before ? "write" : "read");
+        bool is_atomic = report->other && report->other->kind == CLD_CHECK_ATOMIC;
+        put(&text, "  with %s\n", is_atomic ? "an atomic" : report->is_write_before ? "a write" : "a read");
         if (report->other)
             put_site(&text, launch->sites, report->other);
         put(&text, "  by ");

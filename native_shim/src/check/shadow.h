@@ -109,11 +109,10 @@ struct cld_kcheck_launch {
     uint32_t argument_count;
     struct range *ranges; /* of arguments; of local ones, start is the offset */
     struct cld_launch sizes;
-    uint64_t tag;           /* in place, in cells */
-    uint32_t local_bits;    /* of ITEM_BITS, those of the work-item in its group */
-    _Atomic uint32_t clock; /* counts releases */
-    _Atomic uint32_t
-        *released; /* by the group's number modulo RELEASED: when it first was one that released */
+    uint64_t tag;              /* in place, in cells */
+    uint32_t local_bits;       /* of ITEM_BITS, those of the work-item in its group */
+    _Atomic bool has_released; /* any group */
+    _Atomic bool *released;    /* by the group's number modulo RELEASED: whether it has */
     pthread_mutex_t lock;
     const struct cld_kcheck_sites *sites; /* NULL: no code with checks has run */
     _Atomic bool has_run;
@@ -149,7 +148,7 @@ struct cld_kcheck_thread {
     const struct cld_kcheck_site *barrier; /* that the first work-item came to */
     uint64_t arrived, region_items;
     bool has_diverged;
-    uint32_t acquired;      /* the clock when the group last acquired; 0: never */
+    bool has_acquired;      /* the group, ever */
     uint64_t released_here; /* releases of the group since the last barrier */
     uint64_t acquired_item; /* 1 + the work-item that has acquired since the last barrier */
     bool has_fenced;
