@@ -24,6 +24,7 @@ def _path(text: str) -> str:
 # to 1). Paths are made absolute, for the program may go elsewhere.
 _OPTIONS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("--trace", "CL_DRIVER_TRACE", {"metavar": "FILE", "type": _path, "help": "write a trace of it"}),
+    ("--check", "CL_DRIVER_CHECK", {"action": "store_true", "help": "check what its kernels do"}),
 )
 
 
