@@ -40,6 +40,7 @@ _OPTIONS: tuple[tuple[str, str, dict[str, Any]], ...] = (
             "help": "print or write a profile",
         },
     ),
+    ("--check", "CL_DRIVER_CHECK", {"action": "store_true", "help": "check what its kernels do"}),
 )
 
 
