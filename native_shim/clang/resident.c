@@ -290,13 +290,30 @@ static void serve(int control) {
     }
 }
 
+static bool is_file(const char *path, uintmax_t device, uintmax_t inode) {
+    struct stat status;
+    return !stat(path, &status) && status.st_dev == device && status.st_ino == inode;
+}
+
+/* Whether this process runs that file. qemu's user emulation reads the link as the program's, and leaves what
+ * it leads to as it is: the emulator. */
+static bool is_running(uintmax_t device, uintmax_t inode) {
+    static const char self[] = "/proc/self/exe";
+    char path[4096];
+    if (is_file(self, device, inode))
+        return true;
+    ssize_t size = readlink(self, path, sizeof path);
+    if (size < 0 || size == sizeof path)
+        return false;
+    path[size] = 0;
+    return is_file(path, device, inode);
+}
+
 /* Whether this process runs the file that the variable's second and third number are of: the shell of a
  * script is preloaded as well, and what it starts. */
 static bool is_meant(const char *meant, int *number) {
     uintmax_t device, inode;
-    struct stat status;
-    return meant && sscanf(meant, "%d %ju %ju", number, &device, &inode) == 3 &&
-           !stat("/proc/self/exe", &status) && status.st_dev == device && status.st_ino == inode;
+    return meant && sscanf(meant, "%d %ju %ju", number, &device, &inode) == 3 && is_running(device, inode);
 }
 
 struct call {
