@@ -159,7 +159,7 @@ class Prepared:
             inline_assembly.refuse(self.module)
             validate.validate(self.module, *_accepted())
             inline_assembly.check_targets(self.module, context.target.architecture)
-            self.addresses = lower_extensions(self.module, _is_relaxed(context), context.options.debug)
+            self.addresses = lower_extensions(self.module, _is_relaxed(context), context.debug)
             if context.options.zero_private:
                 initialise_private_memory(self.module)
             local_memory.check(self.module, host_limits().local_memory)
@@ -373,6 +373,8 @@ def about(name: str, error: Exception) -> CompileError:
 
 def entry(program: Prepared, name: str) -> codegen.KernelCode:
     """A kernel as LLVM IR, for most launches. Raises PlanError, CodegenError, SpirvError or CompileError."""
+    if program.checks(name):  # there is no other code
+        return lower(program, name, program.lanes(name), fixed=True)
     options = replace(program.lanes(name), apart=_MAY_BE_APART)
     if options.sub_groups:
         flat = lower(program, name, narrow(program, name))

@@ -29,6 +29,7 @@ class Context:
         self.folder = folder
         self.source_copy = source_copy
         self.options = _parse(options)
+        self.debug = self.options.debug  # which programs may ask about
         if target.checks:  # clang would take out what a program does wrong, and lines with it
             self.options = self.options.replace(debug=True, opt_disable=True)
 

@@ -111,6 +111,7 @@ class CheckedKernelEmitter(KernelEmitter):
             (site.acquires, check_abi.ACQUIRE), (site.releases, check_abi.RELEASE),
             (site.has_value, check_abi.HAS_VALUE), (site.any_content, check_abi.ANY_CONTENT),
             (site.orders_local, check_abi.ORDERS_LOCAL), (site.orders_global, check_abi.ORDERS_GLOBAL),
+            (site.no_read, check_abi.NO_READ), (site.no_write, check_abi.NO_WRITE),
         ):  # fmt: skip
             flags |= flag if is_set else 0
         return struct.pack(

@@ -11,6 +11,8 @@ HAS_VALUE = 1 << 7
 ANY_CONTENT = 1 << 8
 ORDERS_LOCAL = 1 << 9
 ORDERS_GLOBAL = 1 << 10
+NO_READ = 1 << 11
+NO_WRITE = 1 << 12
 
 # enum cld_kcheck_space
 GLOBAL, LOCAL, PRIVATE, CONSTANT, GENERIC = range(5)

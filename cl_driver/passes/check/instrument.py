@@ -234,6 +234,9 @@ class _Instrumenter:
         bits = _integer(i.operands[2])
         site.acquires = bool(bits & _ACQUIRE) and i.op is not Op.AtomicStore
         site.releases = bool(bits & _RELEASE) and i.op is not Op.AtomicLoad
+        site.no_read = i.op in (Op.AtomicStore, Op.AtomicFlagClear)
+        site.no_write = i.op is Op.AtomicLoad
+        site.any_content = i.op is Op.AtomicExchange and i not in self.used_by
         exchanges = i.op in (Op.AtomicCompareExchange, Op.AtomicCompareExchangeWeak)
         if pointer.type.kind is Kind.POINTER:
             self.access(i, 0, site, i.operands[5] if exchanges else None)

@@ -16,8 +16,8 @@ class Site:
     kind: LOAD to FENCE. size, alignment: of the access, in bytes. root: what the address is computed from,
     where that is one thing. runs: (offset, size) of the bytes that a load is after or that a store sets, of a
     vector of which others are of no matter. has_value: a store that hands over what it stores.
-    any_content: a load of what need not have been written. acquires, releases: atomics. orders_local,
-    orders_global: barriers and fences.
+    any_content: a load of what need not have been written. acquires, releases, no_read, no_write: atomics.
+    orders_local, orders_global: barriers and fences.
     """
 
     kind: int
@@ -35,3 +35,5 @@ class Site:
     releases: bool = False
     orders_local: bool = False
     orders_global: bool = False
+    no_read: bool = False
+    no_write: bool = False

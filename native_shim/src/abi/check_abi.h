@@ -23,6 +23,8 @@ enum cld_kcheck_flags {
     CLD_CHECK_ANY_CONTENT = 1 << 8, /* a load of what need not have been written */
     CLD_CHECK_ORDERS_LOCAL = 1 << 9,
     CLD_CHECK_ORDERS_GLOBAL = 1 << 10,
+    CLD_CHECK_NO_READ = 1 << 11, /* atomics that store alone, or load alone */
+    CLD_CHECK_NO_WRITE = 1 << 12,
 };
 
 enum cld_kcheck_space {

@@ -21,6 +21,16 @@ static __attribute__((noinline)) void found(struct cld_kcheck_thread *thread, en
     report_add(thread, &report);
 }
 
+static inline bool has_read(const struct cld_kcheck_site *site) {
+    return site->kind == CLD_CHECK_LOAD ||
+           (site->kind == CLD_CHECK_ATOMIC && !(site->flags & CLD_CHECK_NO_READ));
+}
+
+static inline bool has_write(const struct cld_kcheck_site *site) {
+    return site->kind == CLD_CHECK_STORE ||
+           (site->kind == CLD_CHECK_ATOMIC && !(site->flags & CLD_CHECK_NO_WRITE));
+}
+
 /* What the address of an access that comes from anywhere may point into. */
 static struct range range_of(struct cld_kcheck_thread *thread, const uint8_t *address,
                              const struct cld_kcheck_site *site) {
@@ -50,11 +60,13 @@ static bool is_ordered_by_atomics(const struct cld_kcheck_thread *thread, uint64
     const struct cld_kcheck_launch *launch = thread->launch;
     if (is_same_group)
         return thread->released_here && thread->acquired_item == thread->item + 1;
-    if (!launch->released || !thread->acquired)
+    if (!launch->released || !thread->has_acquired)
         return false;
     uint64_t group = (before & CELL_ITEM) >> CELL_ITEM_AT >> launch->local_bits;
-    uint32_t since = atomic_load_explicit(&launch->released[group % RELEASED], memory_order_relaxed);
-    return since && since <= thread->acquired;
+    if (before & CELL_MANY_GROUPS) /* which they are nobody knows */
+        return atomic_load_explicit(&launch->has_released, memory_order_relaxed);
+    /* What is acquired is seen after this was asked for, so that it does not matter which came first. */
+    return atomic_load_explicit(&launch->released[group % RELEASED], memory_order_relaxed);
 }
 
 static inline uint64_t group_bits(const struct cld_kcheck_thread *thread) {
@@ -175,8 +187,9 @@ static inline void note(struct cld_kcheck_thread *thread, const struct cld_kchec
                         const struct range *range, uint8_t *address, uint64_t size, uint64_t value) {
     struct shadow *shadow = range->shadow;
     bool is_atomic = site->kind == CLD_CHECK_ATOMIC;
-    bool reads = site->kind != CLD_CHECK_STORE, writes = site->kind != CLD_CHECK_LOAD;
-    if (is_atomic && site->flags & CLD_CHECK_HAS_VALUE) /* compare and exchange, which may not */
+    bool reads = has_read(site), writes = has_write(site);
+    if (is_atomic && reads && writes &&
+        site->flags & CLD_CHECK_HAS_VALUE) /* compare and exchange, which may not */
         writes = changes_nothing(site, address, value);
     uint64_t now = thread->base[range->is_local] | thread->item << CELL_ITEM_AT | is_atomic;
     uint64_t at = (uint64_t)(address - shadow->start) + ((uintptr_t)shadow->start & (GRANULE - 1));
@@ -282,9 +295,9 @@ static inline uint8_t *check(struct cld_kcheck_thread *thread, uint8_t *address,
         bool is_null = (uintptr_t)address < CLD_CHECK_GAP;
         return range->is_known || is_null ? outside(thread, site, range, address, size) : address;
     }
-    if (__builtin_expect(range->no_reads && site->kind != CLD_CHECK_STORE, 0))
+    if (__builtin_expect(range->no_reads && has_read(site), 0))
         found(thread, NO_ACCESS, site, range, address, size);
-    if (__builtin_expect(range->no_writes && site->kind != CLD_CHECK_LOAD, 0)) {
+    if (__builtin_expect(range->no_writes && has_write(site), 0)) {
         found(thread, NO_ACCESS, site, range, address, size);
         return thread->nowhere;
     }
@@ -295,12 +308,12 @@ static inline uint8_t *check(struct cld_kcheck_thread *thread, uint8_t *address,
         return address;
     if (shadow->written) {
         uint8_t *written = shadow->written + (address - shadow->start);
-        if (site->kind != CLD_CHECK_STORE && !(site->flags & CLD_CHECK_ANY_CONTENT) &&
+        if (has_read(site) && !(site->flags & CLD_CHECK_ANY_CONTENT) &&
             __builtin_expect(is_unwritten(written, size), 0)) {
             found(thread, UNWRITTEN, site, range, address, size);
             memset(written, 1, size); /* once is enough */
         }
-        if (site->kind != CLD_CHECK_LOAD)
+        if (has_write(site))
             memset(written, 1, size);
     }
     if (shadow->cells)
@@ -312,13 +325,14 @@ static inline uint8_t *check(struct cld_kcheck_thread *thread, uint8_t *address,
 static __attribute__((noinline)) void order(struct cld_kcheck_thread *thread, uint64_t flags) {
     struct cld_kcheck_launch *launch = thread->launch;
     if (flags & CLD_CHECK_RELEASE) {
-        uint32_t now = atomic_fetch_add(&launch->clock, 1) + 1, never = 0;
         thread->released_here++;
+        atomic_store_explicit(&launch->has_released, true, memory_order_relaxed);
         if (launch->released)
-            atomic_compare_exchange_strong(&launch->released[thread->group_index % RELEASED], &never, now);
+            atomic_store_explicit(&launch->released[thread->group_index % RELEASED], true,
+                                  memory_order_relaxed);
     }
     if (flags & CLD_CHECK_ACQUIRE) {
-        thread->acquired = atomic_load(&launch->clock);
+        thread->has_acquired = true;
         thread->acquired_item = thread->item + 1;
     }
 }

@@ -118,6 +118,18 @@ static void forget_one_freed(void) {
         take_out(oldest);
 }
 
+void cld_kcheck_taken(const void *start, size_t size) {
+    pthread_rwlock_wrlock(&lock);
+    size_t at = place_for(start);
+    while (at < block_count && blocks[at]->shadow.start < (const uint8_t *)start + size) {
+        if (blocks[at]->is_freed)
+            take_out(at);
+        else
+            at++;
+    }
+    pthread_rwlock_unlock(&lock);
+}
+
 /* Memory of the host may be that of several buffers: the first one stands for all. */
 void cld_kcheck_allocated(const void *start, size_t size, const char *made_by, bool is_written) {
     struct block *block = calloc(1, sizeof *block);
@@ -170,17 +182,6 @@ void cld_kcheck_freed(const void *start) {
     pthread_rwlock_unlock(&lock);
 }
 
-void cld_kcheck_forget(const void *start, size_t size) {
-    const uint8_t *end = (const uint8_t *)start + size;
-    pthread_rwlock_wrlock(&lock);
-    for (size_t at = place_for(start); at < block_count && blocks[at]->shadow.start < end;)
-        if (blocks[at]->is_freed)
-            take_out(at);
-        else
-            at++;
-    pthread_rwlock_unlock(&lock);
-}
-
 struct block *block_find(const void *address) {
     struct block *found = NULL;
     const uint8_t *at = address;
@@ -188,10 +189,9 @@ struct block *block_find(const void *address) {
     size_t next = place_for(at);
     if (next < block_count && blocks[next]->shadow.start <= at)
         found = blocks[next];
-    else if (next && at - (blocks[next - 1]->shadow.start + blocks[next - 1]->shadow.size) < CLD_CHECK_GAP)
+    else if (next && !blocks[next - 1]->is_freed &&
+             at - (blocks[next - 1]->shadow.start + blocks[next - 1]->shadow.size) < CLD_CHECK_GAP)
         found = blocks[next - 1];
-    else if (next < block_count && blocks[next]->shadow.start - at <= CLD_CHECK_GAP)
-        found = blocks[next];
     if (found)
         atomic_fetch_add(&found->holds, 1);
     pthread_rwlock_unlock(&lock);

@@ -196,7 +196,8 @@ static void print(const struct cld_kcheck_launch *launch, const struct report *r
     put_place(&text, &report->place);
     put_object(&text, launch, report);
     if (report->finding == RACE) {
-        put(&text, "  with a %s\n", report->is_write_before ? "write" : "read");
+        bool is_atomic = report->other && report->other->kind == CLD_CHECK_ATOMIC;
+        put(&text, "  with %s\n", is_atomic ? "an atomic" : report->is_write_before ? "a write" : "a read");
         if (report->other)
             put_site(&text, launch->sites, report->other);
         put(&text, "  by ");
@@ -248,6 +249,27 @@ static bool is_new(const struct cld_kcheck_launch *launch, const struct report *
         told[count++] = mine;
     pthread_mutex_unlock(&lock);
     return is_unknown;
+}
+
+/* Once for each kernel's name. */
+void report_unchecked(const struct cld_kcheck_launch *launch) {
+    enum { MOST_NAMES = 256 };
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static uint64_t names[MOST_NAMES];
+    static uint32_t count;
+    uint64_t name = digest(launch->kernel, strlen(launch->kernel));
+    pthread_mutex_lock(&lock);
+    uint32_t i = 0;
+    while (i < count && names[i] != name)
+        i++;
+    bool is_new_name = i == count && count < MOST_NAMES;
+    if (is_new_name)
+        names[count++] = name;
+    pthread_mutex_unlock(&lock);
+    struct text text = {.size = 0};
+    put(&text, "cl_driver check: kernel '%s' is not checked: it uses sub-groups\n", launch->kernel);
+    if (is_new_name)
+        cld_log_text(text.bytes, text.size);
 }
 
 void report_print_all(struct cld_kcheck_launch *launch) {

@@ -35,7 +35,7 @@ struct block {
     _Atomic uint32_t holds;
 };
 
-/* The allocation that an address lies in, or in the gap around it, held; NULL: none. */
+/* The allocation that an address lies in, or in the gap behind it, held; NULL: none. */
 struct block *block_find(const void *address);
 void block_drop(struct block *block);
 
@@ -109,13 +109,13 @@ struct cld_kcheck_launch {
     uint32_t argument_count;
     struct range *ranges; /* of arguments; of local ones, start is the offset */
     struct cld_launch sizes;
-    uint64_t tag;           /* in place, in cells */
-    uint32_t local_bits;    /* of ITEM_BITS, those of the work-item in its group */
-    _Atomic uint32_t clock; /* counts releases */
-    _Atomic uint32_t
-        *released; /* by the group's number modulo RELEASED: when it first was one that released */
+    uint64_t tag;              /* in place, in cells */
+    uint32_t local_bits;       /* of ITEM_BITS, those of the work-item in its group */
+    _Atomic bool has_released; /* any group */
+    _Atomic bool *released;    /* by the group's number modulo RELEASED: whether it has */
     pthread_mutex_t lock;
-    const struct cld_kcheck_sites *sites;
+    const struct cld_kcheck_sites *sites; /* NULL: no code with checks has run */
+    _Atomic bool has_run;
     struct report reports[MOST_REPORTS];
     uint32_t report_count;
     uint64_t lost; /* reports for which there was no room */
@@ -148,7 +148,7 @@ struct cld_kcheck_thread {
     const struct cld_kcheck_site *barrier; /* that the first work-item came to */
     uint64_t arrived, region_items;
     bool has_diverged;
-    uint32_t acquired;      /* the clock when the group last acquired; 0: never */
+    bool has_acquired;      /* the group, ever */
     uint64_t released_here; /* releases of the group since the last barrier */
     uint64_t acquired_item; /* 1 + the work-item that has acquired since the last barrier */
     bool has_fenced;
@@ -166,6 +166,7 @@ void copy_end(struct cld_kcheck_thread *thread, const struct copy *copy);
 /* Adds to the launch's reports, or counts one that is there. */
 void report_add(struct cld_kcheck_thread *thread, const struct report *report);
 void report_print_all(struct cld_kcheck_launch *launch);
+void report_unchecked(const struct cld_kcheck_launch *launch);
 
 /* The ids of a work-item by the group's number and its linear local id. */
 struct place place_of(const struct cld_kcheck_launch *launch, uint64_t group, uint64_t item);

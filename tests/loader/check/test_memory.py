@@ -168,6 +168,26 @@ clCreateBuffer)
   4 times in this launch
 """,
     ),
+    "index of an array in a structure": (
+        "  struct { int x[2]; int y; } s = {{1, 2}, 3}; b[i] = s.x[i == 7 ? 2 : 0];",
+        """index 2 out of bounds of an array of 2
+  at program.cl:3:55
+      struct { int x[2]; int y; } s = {{1, 2}, 3}; b[i] = s.x[i == 7 ? 2 : 0];
+                                                          ^
+  by work-item (7, 0, 0), group (0, 0, 0), local id (7, 0, 0)
+""",
+    ),
+    "copy of a group past a buffer": (
+        "  event_t e = async_work_group_copy(t, a + 16 * get_group_id(0) + 1, 16, 0);\n"
+        "  wait_group_events(1, &e);",
+        """read of 64 bytes out of bounds
+  at program.cl:3:15
+      event_t e = async_work_group_copy(t, a + 16 * get_group_id(0) + 1, 16, 0);
+                  ^
+  by work-item (48, 0, 0), group (3, 0, 0), local id (0, 0, 0)
+  at byte 196 of global memory, argument 'a', which has 256 bytes (allocation #, made by clCreateBuffer)
+""",
+    ),
     "misaligned vector": (
         "  if (i == 0) *(global int4 *)(b + 2) = (int4)(1);",
         """write of 16 bytes at an address that is no multiple of 16
@@ -202,6 +222,10 @@ RIGHT = {
         "  int e; float c, f = frexp((float)a[i], &e) + sincos((float)i, &c); b[i] = f + e + c;"
     ),
     "loop": "  int x; for (int k = 0; k < 3; k++) { if (k) b[i] = x; x = k; }",
+    "atomic store to what nobody has written": (
+        "  atomic_store_explicit((global atomic_int *)b + i, i, memory_order_relaxed, memory_scope_device);\n"
+        "  b[i] += 1;"
+    ),
     "read of what was written before": "  b[i] = a[i]; b[i] += 1;",
 }
 

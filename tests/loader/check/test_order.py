@@ -73,6 +73,32 @@ WRONG = {
   3 times in this launch
 """,
     ),
+    "atomic after a plain write": (
+        "  if (i == 0) a[0] = 5; atomic_inc(a);",
+        """data race: atomic of 4 bytes
+  at program.cl:3:25
+      if (i == 0) a[0] = 5; atomic_inc(a);
+                            ^
+  by work-item (1, 0, 0), group (0, 0, 0), local id (1, 0, 0)
+  at byte 0 of global memory, argument 'a', which has 256 bytes (allocation #, made by clCreateBuffer)
+  with an atomic
+  at program.cl:3:25
+      if (i == 0) a[0] = 5; atomic_inc(a);
+                            ^
+  by work-item (0, 0, 0), group (0, 0, 0), local id (0, 0, 0)
+  63 times in this launch
+""",
+    ),
+    "nobody waits for a copy": (
+        "  async_work_group_copy(t, a + 16 * get_group_id(0), 16, 0);",
+        """copy of a group that nobody waits for (wait_group_events)
+  at program.cl:3:3
+      async_work_group_copy(t, a + 16 * get_group_id(0), 16, 0);
+      ^
+  by work-item (15, 0, 0), group (0, 0, 0), local id (15, 0, 0)
+  4 times in this launch
+""",
+    ),
     "divergent barrier": (
         "  if (l > 3) barrier(CLK_LOCAL_MEM_FENCE);",
         """barrier that not all work-items of the group come to
@@ -118,6 +144,20 @@ RIGHT = {
         "  for (int s = 8; s; s >>= 1) { barrier(CLK_LOCAL_MEM_FENCE); if (l < s) t[l] += t[l + s]; }"
     ),
     "uniform condition": "  if (n > 3) { t[l] = 1; barrier(CLK_LOCAL_MEM_FENCE); b[i] = t[15 - l]; }",
+    "copies of groups": (
+        "  event_t e = async_work_group_copy(t, a + 16 * get_group_id(0), 16, 0);\n"
+        "  wait_group_events(1, &e);\n"
+        "  t[l] += 1; barrier(CLK_LOCAL_MEM_FENCE);\n"
+        "  e = async_work_group_copy(b + 16 * get_group_id(0), t, 16, 0);\n  wait_group_events(1, &e);"
+    ),
+    "lock of groups": (
+        "  if (l == 0) {\n"
+        "    volatile global atomic_flag *lock = (volatile global atomic_flag *)(a + 0);\n"
+        "    while (atomic_flag_test_and_set_explicit(lock, memory_order_acquire, memory_scope_device));\n"
+        "    a[1] += 1;\n"
+        "    atomic_flag_clear_explicit(lock, memory_order_release, memory_scope_device);\n"
+        "  }"
+    ),
     "the last group": (
         "  local int last; a[i] = i; mem_fence(CLK_GLOBAL_MEM_FENCE); barrier(CLK_GLOBAL_MEM_FENCE);\n"
         "  if (l == 0) { mem_fence(CLK_GLOBAL_MEM_FENCE); last = atomic_inc(a + 63) == 66;\n"
