@@ -60,7 +60,7 @@ static void destroy_memory(void *object) {
     if (cld_kcheck_is_on && !mem->parent)
         cld_kcheck_freed(mem->data);
     if (cld_kcheck_is_on && !mem->parent && !mem->owns_data) /* it is the host's again */
-        cld_kcheck_forget(mem->data, mem->size);
+        cld_kcheck_taken(mem->data, mem->size);
     if (mem->is_external)
         cld_mem_unmap(mem);
     if (mem->owns_data)
@@ -93,7 +93,7 @@ bool cld_memory_allocate(struct cld_mem *mem) {
     mem->data = room > mem->size ? cld_allocate(room) : NULL;
     mem->owns_data = mem->data != NULL;
     if (cld_kcheck_is_on && mem->data)
-        cld_kcheck_forget(mem->data, room);
+        cld_kcheck_taken(mem->data, room);
     return mem->owns_data;
 }
 

@@ -118,6 +118,18 @@ static void forget_one_freed(void) {
         take_out(oldest);
 }
 
+void cld_kcheck_taken(const void *start, size_t size) {
+    pthread_rwlock_wrlock(&lock);
+    size_t at = place_for(start);
+    while (at < block_count && blocks[at]->shadow.start < (const uint8_t *)start + size) {
+        if (blocks[at]->is_freed)
+            take_out(at);
+        else
+            at++;
+    }
+    pthread_rwlock_unlock(&lock);
+}
+
 /* Memory of the host may be that of several buffers: the first one stands for all. */
 void cld_kcheck_allocated(const void *start, size_t size, const char *made_by, bool is_written) {
     struct block *block = calloc(1, sizeof *block);
@@ -167,17 +179,6 @@ void cld_kcheck_freed(const void *start) {
         if (++freed > MOST_FREED)
             forget_one_freed();
     }
-    pthread_rwlock_unlock(&lock);
-}
-
-void cld_kcheck_forget(const void *start, size_t size) {
-    const uint8_t *end = (const uint8_t *)start + size;
-    pthread_rwlock_wrlock(&lock);
-    for (size_t at = place_for(start); at < block_count && blocks[at]->shadow.start < end;)
-        if (blocks[at]->is_freed)
-            take_out(at);
-        else
-            at++;
     pthread_rwlock_unlock(&lock);
 }
 

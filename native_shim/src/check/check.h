@@ -23,8 +23,8 @@ void cld_kcheck_freed(const void *start);
 /* Whether an address lies in an allocation that was freed, and is nobody else's since. */
 bool cld_kcheck_is_freed(const void *address);
 
-/* Freed memory is somebody else's again: what is known of it is forgotten. */
-void cld_kcheck_forget(const void *start, size_t size);
+/* Memory has another use, which nobody looks at: what was freed there is forgotten. */
+void cld_kcheck_taken(const void *start, size_t size);
 
 /* The host, or a command, has written to memory, or copied it. */
 void cld_kcheck_written(const void *start, size_t size);

@@ -145,7 +145,7 @@ static void let_go(struct held_back *held) {
     if (!held)
         return;
     atomic_fetch_sub(&held_back_bytes, held->size);
-    cld_kcheck_forget(held->storage, held->size);
+    cld_kcheck_taken(held->storage, held->size);
     give_back(held->storage, held->size);
     free(held);
 }
@@ -153,7 +153,7 @@ static void let_go(struct held_back *held) {
 static void hold_back(void *storage, size_t size) {
     struct held_back *held = storage ? malloc(sizeof *held) : NULL;
     if (!held) {
-        cld_kcheck_forget(storage, size);
+        cld_kcheck_taken(storage, size);
         give_back(storage, size);
         return;
     }
