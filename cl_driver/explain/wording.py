@@ -103,7 +103,7 @@ def _double(cause: Cause, place: str, width: int) -> tuple[str, str]:
 
 def _call(cause: Cause, place: str, width: int) -> tuple[str, str]:
     what = "printf" if cause.detail else "a function that was not inlined"
-    more = ", one work-item at a time" if width > 1 else ""
+    more = ", one work-item at a time," if width > 1 else ""
     return (
         f"Bound by calls: {what} is called{more} at {place}, and registers are saved around the call",
         "leave it out of the released kernel (#ifdef DEBUG)"
