@@ -16,7 +16,8 @@ from cl_driver.profile.read import FORMAT, NotAProfileError, read
 SAXPY = {
     "name": "saxpy<&>", "launches": 10, "failed": 0, "time_ns": 3_000_000, "least_ns": 200_000,
     "most_ns": 500_000, "thread_ns": 6_000_000, "share": 75.0, "work_items": 1_000_000,
-    "bytes_read": 8_000_000, "bytes_written": 4_000_000, "bytes_known": 10, "bytes_time_ns": 3_000_000, "operations": 2_000_000,
+    "bytes_read": 8_000_000, "bytes_written": 4_000_000, "bytes_known": 10,
+    "bytes_time_ns": 3_000_000, "operations": 2_000_000,
     "operations_known": 10, "operations_time_ns": 3_000_000, "codes": {
     "first": {"launches": 4, "time_ns": 2_000_000}, "hot+group": {"launches": 6, "time_ns": 1_000_000}},
     "hardware": {"cycles": 1000, "instructions": 2500, "cache_misses": 7, "branch_misses": 3},
@@ -27,8 +28,9 @@ GATHER = {
 }  # fmt: skip
 READ = {
     "name": "read buffer", "commands": 2, "failed": 0, "time_ns": 500_000, "least_ns": 100,
-    "most_ns": 499_900, "thread_ns": 500_000, "share": 12.5, 
-    "bytes": 1_000_000, "bytes_read": 1_000_000, "bytes_written": 1_000_000, "bytes_known": 2, "bytes_time_ns": 500_000,
+    "most_ns": 499_900, "thread_ns": 500_000, "share": 12.5,
+    "bytes": 1_000_000, "bytes_read": 1_000_000, "bytes_written": 1_000_000,
+    "bytes_known": 2, "bytes_time_ns": 500_000,
 }  # fmt: skip
 PROFILE = {
     "format": FORMAT, "program": "p", "process": 7, "wall_ns": 10_000_000_000, "command_ns": 4_000_000,
