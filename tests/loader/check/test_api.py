@@ -1,4 +1,4 @@
-"""The check mode tells of what the API leaves undefined (c/misuse.c): each case, and its right twin."""
+"""The check mode tells of what the API leaves undefined (c/tools/misuse.c): each case, and its right twin."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def told(run_client, tmp_path):
     def run(case: str, way: str, **env: str) -> list[str]:
         log = tmp_path / "log"
         variables = {"CL_DRIVER_CHECK": "1", "CL_DRIVER_LOG_FILE": str(log)} | env
-        run_client("misuse", case, way, env=variables, timeout=300)
+        run_client("tools/misuse", case, way, env=variables, timeout=300)
         text = log.read_text() if log.exists() else ""
         return re.split(r"(?m)^cl_driver check: ", text)[1:]
 

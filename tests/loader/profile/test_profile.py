@@ -41,7 +41,7 @@ def profiled(run_client, tmp_path):
 
     def run(how: str, succeeds: bool = True, **env):
         file = tmp_path / "profile.json"
-        done = run_client("profile", how, env={"CL_DRIVER_PROFILE": str(file), **env}, check=succeeds)
+        done = run_client("tools/profile", how, env={"CL_DRIVER_PROFILE": str(file), **env}, check=succeeds)
         return json.loads(file.read_text()), done
 
     return run
@@ -133,7 +133,7 @@ def test_a_forked_child_has_a_file_of_its_own(profiled, tmp_path):
 
 
 def test_each_process_has_its_number_in_the_name(profiled, run_client, tmp_path):
-    done = run_client("profile", "fork", env={"CL_DRIVER_PROFILE": f"{tmp_path}/%p.json"})
+    done = run_client("tools/profile", "fork", env={"CL_DRIVER_PROFILE": f"{tmp_path}/%p.json"})
     profiles = [json.loads(file.read_text()) for file in tmp_path.glob("*.json")]
     assert {f"{profile['process']}.json" for profile in profiles} == {p.name for p in tmp_path.glob("*.json")}
     assert int(done.stdout) in [profile["process"] for profile in profiles] and len(profiles) == 2
@@ -147,18 +147,18 @@ def test_programs_that_signals_end(profiled, how, number):
 
 
 def test_a_program_that_only_looks_has_none(run_client, tmp_path):
-    done = run_client("profile", "look", env={"CL_DRIVER_PROFILE": f"{tmp_path}/none"})
+    done = run_client("tools/profile", "look", env={"CL_DRIVER_PROFILE": f"{tmp_path}/none"})
     assert done.stderr == "" and not (tmp_path / "none").exists()
-    assert run_client("profile", "look", env={"CL_DRIVER_PROFILE": "-"}).stderr == ""
+    assert run_client("tools/profile", "look", env={"CL_DRIVER_PROFILE": "-"}).stderr == ""
 
 
 def test_a_file_that_cannot_be_written(run_client, tmp_path):
-    done = run_client("profile", "plain", env={"CL_DRIVER_PROFILE": f"{tmp_path}/no/such/file"})
+    done = run_client("tools/profile", "plain", env={"CL_DRIVER_PROFILE": f"{tmp_path}/no/such/file"})
     assert done.stdout == done.stderr == ""
 
 
 def test_the_table(run_client):
-    table = run_client("profile", "plain", env={"CL_DRIVER_PROFILE": "-"}).stderr
+    table = run_client("tools/profile", "plain", env={"CL_DRIVER_PROFILE": "-"}).stderr
     (row,) = re.findall(r"^saxpy +(\d+) +([\d.]+) +([\d.]+) +([\d.]+) +([\d.]+) .*$", table, re.MULTILINE)
     count, total, mean, least, share = map(float, row)
     assert count == LAUNCHES and least <= mean and 0 < share <= 100
@@ -171,17 +171,17 @@ def test_the_roofline_is_measured_once(run_client, tmp_path):
     env = {"CL_DRIVER_PROFILE": str(tmp_path / "p.json"), "CL_DRIVER_CACHE_DIR": str(tmp_path / "cache")}
     found = []
     for _ in range(2):
-        run_client("profile", "plain", env=env)
+        run_client("tools/profile", "plain", env=env)
         found.append(json.loads((tmp_path / "p.json").read_text())["roofline"])
     assert found[0] == found[1]
     assert found[0]["operations_per_second"] > 1e9 and found[0]["bytes_per_second"] > 1e8
     (kept,) = (tmp_path / "cache").glob("v2-*/roofline-*")
     kept.write_text("123000000000 45000000000\n")
-    run_client("profile", "plain", env=env)
+    run_client("tools/profile", "plain", env=env)
     roofline = json.loads((tmp_path / "p.json").read_text())["roofline"]
     assert (roofline["operations_per_second"], roofline["bytes_per_second"]) == (123e9, 45e9)
     kept.write_text("nonsense\n")
-    run_client("profile", "plain", env=env)
+    run_client("tools/profile", "plain", env=env)
     assert re.fullmatch(r"\d+ \d+\n", kept.read_text())
 
 
@@ -202,7 +202,7 @@ def test_hardware_counters_that_are_not_to_be_had(profiled, run_client, how, why
     assert profile["kernels"][0]["launches"] == LAUNCHES
     assert "no_hardware" not in profiled(how)[0]  # nobody asked for them
     env = {"CL_DRIVER_PROFILE": "-", "CL_DRIVER_PROFILE_HARDWARE": "1"}
-    assert run_client("profile", how, env=env).stderr.splitlines()[-1] == profile["no_hardware"]
+    assert run_client("tools/profile", how, env=env).stderr.splitlines()[-1] == profile["no_hardware"]
 
 
 def test_hardware_counters(profiled):

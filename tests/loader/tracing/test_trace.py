@@ -15,7 +15,7 @@ from tests.loader.tracing.reader import read
 
 @pytest.fixture
 def traced(run_client, tmp_path):
-    """traced(scene, **variables): the trace of c/trace.c."""
+    """traced(scene, **variables): the trace of c/tools/trace.c."""
 
     def run(scene: str, returns: int = 0, **variables: str):
         path = tmp_path / "trace.pftrace"
@@ -130,7 +130,7 @@ def test_a_fork_goes_on_in_the_same_file(traced):
 
 
 def test_a_file_for_each_process(run_client, tmp_path):
-    run_client("trace", "forks", env={"CL_DRIVER_TRACE": f"{tmp_path}/of-%p"}, timeout=300)
+    run_client("tools/trace", "forks", env={"CL_DRIVER_TRACE": f"{tmp_path}/of-%p"}, timeout=300)
     # The stages of builds may be in more files: a control plane can be a process of its own.
     traces = [read(path) for path in tmp_path.iterdir()]
     names = [[s.name for s in trace.commands()] for trace in traces]
@@ -150,9 +150,9 @@ def test_workers_share_a_launch(traced):
 def test_a_file_is_begun_anew_unless_somebody_writes_to_it(run_client, client, variables, tmp_path):
     path = tmp_path / "trace"
     path.write_bytes(b"of another run")
-    run_client("trace", "plain", env={"CL_DRIVER_TRACE": str(path)}, timeout=300)
+    run_client("tools/trace", "plain", env={"CL_DRIVER_TRACE": str(path)}, timeout=300)
     assert len(read(path).named("twice", "Queue")) == 1
-    program = str(client("trace"))
+    program = str(client("tools/trace"))
     command = [sys.executable, "-m", "cl_driver.cli", "run", "--trace", str(path), "--"]
     shell = ["sh", "-c", f"{program} plain && {program} plain"]
     subprocess.run([*command, *shell], env=variables, cwd=ROOT, check=True, timeout=300)
@@ -163,7 +163,7 @@ def test_a_file_is_begun_anew_unless_somebody_writes_to_it(run_client, client, v
 
 def test_a_file_that_cannot_be_written(run_client, tmp_path):
     where = {"CL_DRIVER_TRACE": f"{tmp_path}/no/such/folder/trace", "CL_DRIVER_LOG": "errors"}
-    done = run_client("trace", "plain", env=where, timeout=300)
+    done = run_client("tools/trace", "plain", env=where, timeout=300)
     assert "no/such/folder/trace cannot be written: No such file or directory" in done.stderr
 
 
