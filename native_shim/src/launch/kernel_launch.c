@@ -14,6 +14,7 @@
 #include "kernel/kernel.h"
 #include "kernel/variant.h"
 #include "launch/block_room.h"
+#include "launch/checked_launch.h"
 #include "launch/fault.h"
 #include "launch/kernel_command.h"
 #include "launch/ndrange.h"
@@ -151,28 +152,6 @@ static cl_int snapshot(struct cld_event *command, const struct cld_kernel *kerne
         }
     }
     return CL_SUCCESS;
-}
-
-/* What the checks of a launch are to know of its arguments, but for local ones. */
-static __attribute__((noinline)) void tell_checks(struct cld_event *command,
-                                                  const struct cld_kernel *kernel) {
-    const struct cld_kernel_info *info = command->kernel.info;
-    struct cld_kcheck_launch *check = cld_kcheck_launch_new(command, info->name, info->arg_count);
-    for (uint32_t i = 0; check && i < info->arg_count; i++) {
-        const struct cld_arg_info *arg = &info->args[i];
-        struct cld_mem *mem =
-            arg->kind == CLD_ARG_GLOBAL || arg->kind == CLD_ARG_IMAGE ? kernel->mems[i] : NULL;
-        void *pointer;
-        if (mem && arg->kind == CLD_ARG_GLOBAL) {
-            cld_kcheck_launch_global(check, i, mem->data, mem->size, mem->flags & CL_MEM_WRITE_ONLY,
-                                     mem->flags & (CL_MEM_READ_ONLY | CLD_MEM_IMMUTABLE));
-        } else if (mem && mem->parent) { /* an image of a buffer, whose writes are not looked at */
-            cld_kcheck_written(mem->data, mem->parent->size - (size_t)(mem->data - mem->parent->data));
-        } else if (arg->kind == CLD_ARG_GLOBAL) {
-            memcpy(&pointer, command->kernel.args + arg->offset, sizeof pointer);
-            cld_kcheck_launch_pointer(check, i, pointer);
-        }
-    }
 }
 
 /* Local arguments are so many bytes apart: cl_driver/codegen/lockstep/lane_constants.py takes vectors of that
@@ -415,34 +394,27 @@ static __attribute__((noinline)) cl_int after_odd(const struct cld_event *comman
                : CL_SUCCESS;
 }
 
-/* False: no memory. A thread may execute a kernel in the middle of another one. */
-static __attribute__((noinline)) bool enter_checks(struct cld_event *command, struct cld_self *self) {
-    struct cld_kcheck_launch *launch = cld_kcheck_launch_of(command);
-    self->kernel.check = launch ? cld_kcheck_enter(launch, &self->kernel) : NULL;
-    return self->kernel.check;
+static bool has_room(struct cld_event *command, const struct cld_variant *code, struct cld_self *self) {
+    uint64_t scratch_size;
+    bool found = find_scratch_size(command, code, &scratch_size) &&
+                 cld_self_arenas(self, command->kernel.local_size, scratch_size);
+    self->kernel.local_memory_size = command->kernel.local_size;
+    return found;
 }
 
-static __attribute__((noinline)) void leave_checks(struct cld_self *self, void *outer) {
-    if (self->kernel.check)
-        cld_kcheck_leave(self->kernel.check);
-    self->kernel.check = outer;
+bool cld_launch_has_room(struct cld_event *command, struct cld_self *self) {
+    return has_room(command, code_of(command), self);
 }
 
 static cl_int run_kernel(struct cld_event *command, struct cld_self *self, uint64_t first, uint64_t last) {
     if (wish_of(command))
         cld_variant_wish_look(wish_of(command));
     const struct cld_variant *code = code_of(command);
-    uint64_t scratch_size;
-    if (!find_scratch_size(command, code, &scratch_size) ||
-        !cld_self_arenas(self, command->kernel.local_size, scratch_size))
+    if (!has_room(command, code, self))
         return CL_OUT_OF_RESOURCES;
     if (__builtin_expect(command->kernel.info->uses_printf && !command->kernel.launch.printf_buffer, 0))
         return CL_OUT_OF_HOST_MEMORY;
-    self->kernel.local_memory_size = command->kernel.local_size;
     cld_histogram_enter(command, self);
-    void *outer_check = self->kernel.check;
-    if (__builtin_expect(cld_kcheck_is_on, 0) && !enter_checks(command, self))
-        return CL_OUT_OF_RESOURCES;
     const uint64_t odd =
         command->kernel.info->flags & (CLD_KERNEL_ENQUEUES | CLD_KERNEL_TERMINABLE | CLD_KERNEL_TAKES_TURNS);
     if (__builtin_expect(odd & CLD_KERNEL_ENQUEUES, 0))
@@ -455,8 +427,6 @@ static cl_int run_kernel(struct cld_event *command, struct cld_self *self, uint6
         run_range(command, &command->kernel.launch, code, self, first, last);
     cld_float_leave(saved);
     cld_fault_leave(running);
-    if (__builtin_expect(cld_kcheck_is_on, 0))
-        leave_checks(self, outer_check);
     return __builtin_expect(odd != 0, 0) ? after_odd(command, self, last) : CL_SUCCESS;
 }
 
@@ -472,8 +442,6 @@ static void begin_kernel(struct cld_event *command) {
         if (info->uses_printf)
             launch->printf_buffer = cld_printf_new();
     }
-    if (__builtin_expect(cld_kcheck_is_on, 0))
-        cld_kcheck_launch_begin(cld_kcheck_launch_of(command), launch);
     if (!(info->flags & CLD_KERNEL_READS_AHEAD))
         return;
     int32_t state = atomic_load_explicit(&info->ahead.state, memory_order_relaxed);
@@ -503,8 +471,6 @@ static void rest_kernel(struct cld_event *command, cl_int status) {
                        status == CL_COMPLETE ? command->total : 0);
     cld_variant_wish_drop(wish_of(command));
     cld_printf_end(command->kernel.launch.printf_buffer);
-    if (__builtin_expect(cld_kcheck_is_on, 0))
-        cld_kcheck_launch_end(cld_kcheck_launch_of(command));
     command->kernel.ahead_piece = 0;
     command->kernel.trial = NULL;
     command->kernel.launch.printf_buffer = NULL;
@@ -512,8 +478,6 @@ static void rest_kernel(struct cld_event *command, cl_int status) {
 
 static void end_kernel(struct cld_event *command, cl_int status) {
     rest_kernel(command, status);
-    if (__builtin_expect(cld_kcheck_is_on, 0))
-        cld_kcheck_launch_free(command);
     if (command->is_child)
         cld_block_give_room(command);
     if (command->kernel.args != command->inline_args)
@@ -527,8 +491,6 @@ static bool own_kernel(struct cld_event *node) {
     const struct cld_event *model = node->node.recorded->model;
     struct cld_kernel_info *info = model->kernel.info;
     node->kernel.args = node->inline_args;
-    if (cld_kcheck_is_on)
-        cld_kcheck_launch_copy(node, model);
     if (model->kernel.args != model->inline_args) {
         void *memory = NULL;
         if (posix_memalign(&memory, 128, info->block_size))
@@ -540,14 +502,18 @@ static bool own_kernel(struct cld_event *node) {
     return true;
 }
 
-static const struct cld_operation kernel_operation = {.begin = begin_kernel,
-                                                      .run = run_kernel,
-                                                      .leave = cld_histogram_leave,
-                                                      .end = end_kernel,
-                                                      .learn = learn,
-                                                      .alone = alone_kernel,
-                                                      .own = own_kernel,
-                                                      .rest = rest_kernel};
+const struct cld_operation cld_launch_operation = {.begin = begin_kernel,
+                                                   .run = run_kernel,
+                                                   .leave = cld_histogram_leave,
+                                                   .end = end_kernel,
+                                                   .learn = learn,
+                                                   .alone = alone_kernel,
+                                                   .own = own_kernel,
+                                                   .rest = rest_kernel};
+
+static const struct cld_operation *launch_operation(void) {
+    return __builtin_expect(cld_kcheck_is_on, 0) ? &cld_checked_operation : &cld_launch_operation;
+}
 
 static void begin(struct cld_event *command, struct cld_kernel_info *info) {
     atomic_fetch_add_explicit(&info->holds, 1, memory_order_relaxed);
@@ -599,7 +565,7 @@ static cl_int fill(struct cld_event *command, const struct cld_kernel *kernel,
     if (is_complete)
         CLD_TRY(snapshot(command, kernel));
     if (__builtin_expect(cld_kcheck_is_on, 0) && is_complete)
-        tell_checks(command, kernel);
+        cld_checked_launch_arguments(command, kernel);
     CLD_TRY(cld_ndrange_check(command->queue, info, sizes->work_dim, sizes->offset, sizes->size, sizes->local,
                               true, launch, &empty));
     if (is_complete && !empty)
@@ -619,7 +585,7 @@ static cl_int fill(struct cld_event *command, const struct cld_kernel *kernel,
 struct cld_event *cld_launch_block_new(struct cld_queue *queue, struct cld_kernel_info *info,
                                        bool with_event) {
     struct cld_event *command =
-        cld_command_new(queue, CL_COMMAND_NDRANGE_KERNEL, &kernel_operation, with_event);
+        cld_command_new(queue, CL_COMMAND_NDRANGE_KERNEL, launch_operation(), with_event);
     if (!command)
         return NULL;
     begin(command, info);
@@ -658,7 +624,7 @@ static cl_int prepare(struct cld_queue *queue, struct cld_kernel *kernel, cl_com
                       struct cld_event **result) {
     struct cld_kernel_info *info = cld_kernel_info_for(kernel, queue->device);
     CLD_REQUIRE(info, CL_INVALID_PROGRAM_EXECUTABLE, "the program has no executable for the device");
-    struct cld_event *command = cld_command_new(queue, type, &kernel_operation, with_event);
+    struct cld_event *command = cld_command_new(queue, type, launch_operation(), with_event);
     CLD_REQUIRE(command, CL_OUT_OF_HOST_MEMORY, "no memory");
     begin(command, info);
     bool is_all = !is_complete || (*is_complete = all_set(kernel));

@@ -1,0 +1,76 @@
+/* Launches in the check mode: what is told to check/, and when. */
+#include "launch/checked_launch.h"
+
+#include <string.h>
+
+#include "check/check.h"
+#include "graph/command_buffer.h"
+#include "launch/kernel_command.h"
+#include "memory/mem.h"
+
+struct cld_operation cld_checked_operation;
+
+static void begin_checked(struct cld_event *command) {
+    cld_launch_operation.begin(command);
+    cld_kcheck_launch_begin(cld_kcheck_launch_of(command), &command->kernel.launch);
+}
+
+/* A thread may execute a kernel in the middle of another one. */
+static cl_int run_checked(struct cld_event *command, struct cld_self *self, uint64_t first, uint64_t last) {
+    struct cld_kcheck_launch *launch = cld_kcheck_launch_of(command);
+    void *outer = self->kernel.check;
+    cl_int status = CL_OUT_OF_RESOURCES;
+    bool has_room = launch && cld_launch_has_room(command, self); /* of which there is to be a shadow */
+    self->kernel.check = has_room ? cld_kcheck_enter(launch, &self->kernel) : NULL;
+    if (self->kernel.check) {
+        status = cld_launch_operation.run(command, self, first, last);
+        cld_kcheck_leave(self->kernel.check);
+    }
+    self->kernel.check = outer;
+    return status;
+}
+
+static void rest_checked(struct cld_event *command, cl_int status) {
+    cld_kcheck_launch_end(cld_kcheck_launch_of(command));
+    cld_launch_operation.rest(command, status);
+}
+
+static void end_checked(struct cld_event *command, cl_int status) {
+    cld_kcheck_launch_end(cld_kcheck_launch_of(command));
+    cld_kcheck_launch_free(command);
+    cld_launch_operation.end(command, status);
+}
+
+static bool own_checked(struct cld_event *node) {
+    cld_kcheck_launch_copy(node, node->node.recorded->model);
+    return cld_launch_operation.own(node);
+}
+
+__attribute__((constructor)) static void make_operation(void) {
+    cld_checked_operation = cld_launch_operation;
+    cld_checked_operation.begin = begin_checked;
+    cld_checked_operation.run = run_checked;
+    cld_checked_operation.rest = rest_checked;
+    cld_checked_operation.end = end_checked;
+    cld_checked_operation.own = own_checked;
+}
+
+void cld_checked_launch_arguments(struct cld_event *command, const struct cld_kernel *kernel) {
+    const struct cld_kernel_info *info = command->kernel.info;
+    struct cld_kcheck_launch *check = cld_kcheck_launch_new(command, info->name, info->arg_count);
+    for (uint32_t i = 0; check && i < info->arg_count; i++) {
+        const struct cld_arg_info *arg = &info->args[i];
+        struct cld_mem *mem =
+            arg->kind == CLD_ARG_GLOBAL || arg->kind == CLD_ARG_IMAGE ? kernel->mems[i] : NULL;
+        void *pointer;
+        if (mem && arg->kind == CLD_ARG_GLOBAL) {
+            cld_kcheck_launch_global(check, i, mem->data, mem->size, mem->flags & CL_MEM_WRITE_ONLY,
+                                     mem->flags & (CL_MEM_READ_ONLY | CLD_MEM_IMMUTABLE));
+        } else if (mem && mem->parent) { /* an image of a buffer, whose writes are not looked at */
+            cld_kcheck_written(mem->data, mem->parent->size - (size_t)(mem->data - mem->parent->data));
+        } else if (arg->kind == CLD_ARG_GLOBAL) {
+            memcpy(&pointer, command->kernel.args + arg->offset, sizeof pointer);
+            cld_kcheck_launch_pointer(check, i, pointer);
+        }
+    }
+}
