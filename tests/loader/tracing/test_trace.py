@@ -20,7 +20,11 @@ def traced(run_client, tmp_path):
     def run(scene: str, returns: int = 0, **variables: str):
         path = tmp_path / "trace.pftrace"
         done = run_client(
-            "tools/trace", scene, env={"CL_DRIVER_TRACE": str(path)} | variables, timeout=300, check=not returns
+            "tools/trace",
+            scene,
+            env={"CL_DRIVER_TRACE": str(path)} | variables,
+            timeout=300,
+            check=not returns,
         )
         assert done.returncode == returns, done.stderr
         data = path.read_bytes()
