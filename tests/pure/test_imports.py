@@ -30,6 +30,7 @@ ORDER = (
     "passes.groups",
     "passes.vectorize",
     "passes.cost",
+    "passes.traffic",
     "passes",  # pipeline
     "interp",
     "codegen.llvm",
