@@ -28,7 +28,8 @@ class Variable(NamedTuple):
     number: int  # of the dimension; of ITERATION, of the loop
 
 
-GLOBAL_ID, LOCAL_ID, GROUP_ID, ITERATION = range(4)
+# None of them is a kind of a symbol: tuples of equal numbers are equal.
+GLOBAL_ID, LOCAL_ID, GROUP_ID, ITERATION = range(OFFSET + 1, OFFSET + 5)
 
 
 class Quotient(NamedTuple):
