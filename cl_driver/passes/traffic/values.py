@@ -30,6 +30,7 @@ from .polynomial import (
 _SAME = frozenset((Op.UConvert, Op.SConvert, Op.CopyObject))
 _POINTERS = frozenset((Op.Bitcast, Op.CopyObject, Op.GenericCastToPtr, Op.PtrCastToGeneric))
 _STEPS = frozenset((Op.PtrAccessChain, Op.InBoundsPtrAccessChain))
+_WORDS = (1 << 31) - 1, (1 << 32) - 1  # masks that extend an int which is not negative
 _DEPTH = 60
 _MOST_TERMS = 24
 
@@ -157,6 +158,8 @@ class Values:
                 return a.times(b) if value.op is Op.IMul else a.plus(b, 1 if value.op is Op.IAdd else -1)
             case Op.ShiftLeftLogical | Op.ShiftRightArithmetic | Op.ShiftRightLogical:
                 return self._shift(value, depth)
+            case Op.BitwiseAnd if is_constant_int(operands[1]) and int_value(operands[1]) in _WORDS:
+                return _in_a_word(self.of(operands[0], depth + 1))
             case Op.UDiv | Op.SDiv:
                 a, b = (self.of(operand, depth + 1) for operand in operands)
                 return None if a is None or b is None else quotient(a, b)
@@ -208,6 +211,16 @@ class Values:
         if step is None or step.variables():
             return None
         return first.plus(step.times(atom(self.iteration(loop))), 1 if after.op is Op.IAdd else -1)
+
+
+def _in_a_word(found: Polynomial | None) -> Polynomial | None:
+    """What has 32 bits: factors that differ by a multiple of 2^32 are the same, and the small one is meant."""
+    if found is None:
+        return None
+    half = 1 << 31
+    return Polynomial(
+        (product, (factor + half) % (2 * half) - half) for product, factor in found.terms.items()
+    )
 
 
 def _ends(phi: Instruction, loop: Loop | None) -> tuple[Value, Value] | None:
