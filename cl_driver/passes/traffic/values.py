@@ -214,7 +214,7 @@ class Values:
 
 
 def _in_a_word(found: Polynomial | None) -> Polynomial | None:
-    """What has 32 bits: factors that differ by a multiple of 2^32 are the same, and the small one is meant."""
+    """What has 32 bits: factors that differ by a multiple of 2^32 are the same, the small one is meant."""
     if found is None:
         return None
     half = 1 << 31
