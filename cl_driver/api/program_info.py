@@ -188,6 +188,7 @@ def _kernel(kernel: KernelInfo, number: int) -> list[Any]:
         arguments=[_argument(arg) for arg in kernel.args],
         apart=sum(1 << number for number in kernel.apart_args),
         blocks=kernel.blocks,
+        account=kernel.account,
         specialisable_arguments=kernel.specialisable_args,
     )
 

@@ -584,6 +584,16 @@ def usual_passes(code: codegen.KernelCode) -> str:
     return "O2" if code.size <= _VECTORIZED_TEXT else "scalar"
 
 
+def _account(program: Prepared, name: str) -> list[int]:
+    """What is known of the bytes and operations of launches, where a profile is wanted."""
+    if not program.context.settings.get("CL_DRIVER_PROFILE") or program.is_too_large(name, expanded=True):
+        return []
+    from ..passes.traffic.prepare import account_of
+
+    point = program.plain_points.get(name) or program.entry_points[name]
+    return account_of(program.module, point)
+
+
 def kernel_info(program: Prepared, code: codegen.KernelCode) -> KernelInfo:
     """What the data plane and the queries know of a kernel."""
     reflection = program.reflections[code.name]
@@ -642,6 +652,7 @@ def kernel_info(program: Prepared, code: codegen.KernelCode) -> KernelInfo:
         counted=code.counted,
         counted_size=code.counted_size,
         apart_args=code.apart_args,
+        account=_account(program, code.name),
         specialisable_args=code.specialisable_args,
         remark=code.remark,
     )

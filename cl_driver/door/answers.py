@@ -94,6 +94,7 @@ KERNEL = Answer(
     apart=(U64, "bits: arguments whose buffers no other argument's may overlap"),
     arguments=(List(ARGUMENT), ""),
     blocks=(List(U32), "numbers of the blocks that it enqueues, or that these do"),
+    account=(List(I64), "bytes and operations of launches (passes/traffic/account.py), or empty"),
     specialisable_arguments=(List(U32, 8), "numbers of arguments that there may be code for the values of"),
 )
 

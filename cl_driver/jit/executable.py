@@ -27,7 +27,7 @@ else:
         return lambda cls: cls
 
 
-MAGIC = b"CLDEXE\x00\x10"
+MAGIC = b"CLDEXE\x00\x11"
 _DIGEST = 16
 _HEADER = len(MAGIC) + _DIGEST
 _MAX_BYTES = 1 << 40  # of memory that an executable may ask for, so that sums of sizes cannot overflow
@@ -208,7 +208,8 @@ class KernelInfo(_Record):
     counted_size: bytes of its elements; apart_args: numbers of arguments whose buffers no other argument's
     may overlap where the entry runs, or what takes its place ("narrow" and "overlap" excepted);
     specialisable_args: numbers of the arguments for whose values there may be code
-    (passes/lower/argument_values.py);
+    (passes/lower/argument_values.py); account: bytes and operations of launches (passes/traffic/account.py),
+    where a profile is wanted;
     remark: how it was vectorised, or why not.
     """
 
@@ -262,6 +263,7 @@ class KernelInfo(_Record):
         counted_size=_small,
         apart_args=_list,
         specialisable_args=_list,
+        account=_list,
         remark=_text,
     )
     __slots__ = tuple(FIELDS)
@@ -315,6 +317,7 @@ class KernelInfo(_Record):
     counted_size: int
     apart_args: list[int]
     specialisable_args: list[int]
+    account: list[int]
     remark: str
 
     def to_values(self) -> list[Any]:
@@ -344,6 +347,8 @@ class KernelInfo(_Record):
             raise ExecutableError("malformed KernelInfo.apart_args")
         if not all(type(dimension) is int and 0 <= dimension < 3 for dimension in self.once_along):
             raise ExecutableError("malformed KernelInfo.once_along")
+        if not all(type(number) is int and -(1 << 63) <= number < 1 << 63 for number in self.account):
+            raise ExecutableError("malformed KernelInfo.account")
         return self
 
     def _has_buffer(self, index: object) -> bool:

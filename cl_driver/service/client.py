@@ -99,6 +99,8 @@ class Service:
         self.pid = os.getpid()
         self.target: Target = target_of(settings)
         known = dict(settings.key_values())
+        if settings.text("CL_DRIVER_PROFILE"):
+            known["CL_DRIVER_PROFILE"] = "1"  # kernels have accounts then, wherever the profile goes
         self._settings = known | {"CL_DRIVER_DUMP": settings.text("CL_DRIVER_DUMP")}
         self._explain = settings.text("CL_DRIVER_EXPLAIN")
         self.entries = Entries(self.target, known, not (self._settings["CL_DRIVER_DUMP"] or self._explain))

@@ -31,6 +31,7 @@ ORDER = (
     "passes.vectorize",
     "passes.cost",
     "passes.check",
+    "passes.traffic",
     "passes",  # pipeline
     "interp",
     "codegen.llvm",

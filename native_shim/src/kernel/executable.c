@@ -151,6 +151,16 @@ static bool take_blocks(struct cld_kernel_info *info, const struct cld_answer_ke
     return true;
 }
 
+static bool take_account(struct cld_kernel_info *info, const struct cld_answer_kernel *answer) {
+    if (!answer->account_count)
+        return true;
+    if (!(info->account = malloc(answer->account_count * sizeof *info->account)))
+        return false;
+    memcpy(info->account, answer->account, answer->account_count * sizeof *info->account);
+    info->account_count = answer->account_count;
+    return true;
+}
+
 /* What kernels enqueue has one argument for what it has captured, of local memory the others, and an entry
  * for all launches. */
 static bool is_block(const struct cld_kernel_info *info) {
@@ -227,7 +237,7 @@ static struct cld_kernel_info *take_kernel(struct cld_executable *executable, st
     info->apart = answer->apart;
     char *symbol = strndup(answer->symbol.data, answer->symbol.size);
     bool is_whole = take_args(info, answer) && take_specialisable(info, answer) &&
-                    take_blocks(info, answer) && info->name && symbol &&
+                    take_blocks(info, answer) && take_account(info, answer) && info->name && symbol &&
                     find_entry(code, symbol, &info->entry) &&
                     (!(info->flags & CLD_KERNEL_BLOCK) || is_block(info));
     free(symbol);

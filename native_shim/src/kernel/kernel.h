@@ -159,6 +159,8 @@ struct cld_kernel_info {
     uint64_t flags;                 /* enum cld_kernel_flags */
     uint64_t apart; /* bits: arguments whose buffers no other argument's may overlap, but for code that
                      * assumes        nothing of them (cl_driver/passes/loops/promote_memory.py) */
+    uint32_t account_count; /* numbers of `account`, or 0 */
+    int64_t *account;       /* malloced: bytes and operations of launches, for profiles (profile/traffic.h) */
     uint64_t most_group_items; /* of groups that there may be code for by their size, or 0 */
     _Atomic(struct cld_variant *) variants;
     uint32_t specialisable_count; /* of arguments that there may be code for the values of */

@@ -37,5 +37,6 @@ void cld_kernel_info_drop(struct cld_kernel_info *info) {
     free(info->name);
     free(info->args);
     free(info->blocks);
+    free(info->account);
     free(info);
 }

@@ -15,6 +15,7 @@
 #include "profile/accounts.h"
 #include "profile/counters.h"
 #include "profile/report.h"
+#include "profile/traffic.h"
 #include "runtime/command.h"
 
 /* When any command was executed. */
@@ -147,6 +148,16 @@ static void count_launch(struct cld_account *account, const struct cld_event *co
     const uint64_t *size = command->kernel.launch.global_size;
     cld_count(&account->items, command->total ? size[0] * size[1] * size[2] : 0);
     count_spent(&account->codes[code_of(command)], time);
+    struct cld_traffic traffic = cld_traffic_of(command);
+    if (traffic.knows_bytes) {
+        cld_count(&account->read, traffic.read);
+        cld_count(&account->written, traffic.written);
+        count_spent(&account->with_bytes, time);
+    }
+    if (traffic.knows_operations) {
+        cld_count(&account->operations, traffic.operations);
+        count_spent(&account->with_operations, time);
+    }
 }
 
 static void count_transfer(struct cld_account *account, const struct cld_event *command, uint64_t time) {

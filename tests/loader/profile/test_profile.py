@@ -59,6 +59,8 @@ def test_what_was_executed(profiled, runtime):
     check(profile, SHAPE)
     (kernel,) = profile["kernels"]
     assert (kernel["name"], kernel["launches"], kernel["work_items"]) == ("saxpy", LAUNCHES, LAUNCHES * ITEMS)
+    assert (kernel["bytes_read"], kernel["bytes_written"]) == (2 * 4 * ITEMS * LAUNCHES, 4 * ITEMS * LAUNCHES)
+    assert (kernel["operations"], kernel["bytes_known"]) == (2 * ITEMS * LAUNCHES, LAUNCHES)
     assert sum(code["launches"] for code in kernel["codes"].values()) == LAUNCHES
     assert sum(code["time_ns"] for code in kernel["codes"].values()) == kernel["time_ns"]
     found = {entry["name"]: (entry["commands"], entry.get("bytes")) for entry in profile["transfers"]}

@@ -90,6 +90,7 @@ def make_kernel(**changes) -> KernelInfo:
         "counted_size": 0,
         "apart_args": [],
         "specialisable_args": [],
+        "account": [],
         "remark": "",
     }
     return KernelInfo(**(values | changes))
@@ -194,6 +195,8 @@ def test_fields_must_be_named_and_complete():
     {"kernels": [make_kernel(once_along=["x"])]},
     {"kernels": [make_kernel(apart_args=[1])]},
     {"kernels": [make_kernel(apart_args=["a"])]},
+    {"kernels": [make_kernel(account=["a"])]},
+    {"kernels": [make_kernel(account=[1 << 63])]},
     {"kernels": [make_kernel(args=[make_arg(kind=0)], apart_args=[0])]},
 ], ids=repr)  # fmt: skip
 def test_what_the_data_plane_could_not_trust_is_refused(changes):
