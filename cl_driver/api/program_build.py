@@ -125,8 +125,7 @@ def build_program(program: Program, devices: list[int] | None, options: bytes | 
 def _failure(log: str, usual: int) -> int:
     """What a build has failed with: "CL_COMPILER_NOT_AVAILABLE if program is created with
     clCreateProgramWithSource and a compiler is not available"."""
-    is_missing = log.startswith(f"error: {compiler_options.NO_COMPILER}")
-    return cl.CL_COMPILER_NOT_AVAILABLE if is_missing else usual
+    return cl.CL_COMPILER_NOT_AVAILABLE if compiler_options.lacks_compiler(log) else usual
 
 
 def _finish_binaries(builds: list[DeviceBuild]) -> int:

@@ -23,6 +23,11 @@ BUILD, COMPILE, LINK = "build", "compile", "link"
 NO_COMPILER = "No clang of version"
 
 
+def lacks_compiler(log: str) -> bool:
+    """Whether that is why a build has failed, by its log."""
+    return log.startswith(f"error: {NO_COMPILER}")
+
+
 class OptionError(ValueError):
     """An option that is not valid, with the reason: CL_INVALID_BUILD/COMPILER/LINKER_OPTIONS."""
 

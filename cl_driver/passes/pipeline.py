@@ -165,7 +165,7 @@ def plan(
     if options.check:
         from .check.private_memory import keep_unwritten
 
-        run_pass("unwritten", keep_unwritten, options, function, types)
+        run_pass("private_memory", keep_unwritten, options, function, types)
 
     # Before anything is simplified: what sub-groups do becomes arithmetic.
     run_pass("subgroups", lower_subgroups, options, function, types, options.width)
@@ -180,7 +180,7 @@ def plan(
     if options.check:
         from .check.instrument import instrument
 
-        run_pass("check", instrument, options, function, types)
+        run_pass("instrument", instrument, options, function, types)
     if has_images and options.width > 1:
         run_pass("scalarise", scalarise, options, function, types)
         run_pass("simplify", simplify, options, function, types)

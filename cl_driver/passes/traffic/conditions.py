@@ -134,7 +134,7 @@ class Conditions:
 
     def _both(self, operands: list[Value], is_true: bool) -> list[Polynomial] | None:
         found = [self._implied(operand, is_true) for operand in operands]
-        known = [part for part in found if part is not None]
+        known = [term for term in found if term is not None]
         return sum(known, []) if len(known) == len(found) else None
 
     def _selected(self, select: Instruction, is_true: bool) -> list[Polynomial] | None:

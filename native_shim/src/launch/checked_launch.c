@@ -5,13 +5,14 @@
 
 #include "check/check.h"
 #include "graph/command_buffer.h"
-#include "launch/kernel_command.h"
 #include "memory/mem.h"
 
 struct cld_operation cld_checked_operation;
+static const struct cld_operation *plain_launches;
+static bool (*thread_has_room)(struct cld_event *command, struct cld_self *self);
 
 static void begin_checked(struct cld_event *command) {
-    cld_launch_operation.begin(command);
+    plain_launches->begin(command);
     cld_kcheck_launch_begin(cld_kcheck_launch_of(command), &command->kernel.launch);
 }
 
@@ -20,10 +21,10 @@ static cl_int run_checked(struct cld_event *command, struct cld_self *self, uint
     struct cld_kcheck_launch *launch = cld_kcheck_launch_of(command);
     void *outer = self->kernel.check;
     cl_int status = CL_OUT_OF_RESOURCES;
-    bool has_room = launch && cld_launch_has_room(command, self); /* of which there is to be a shadow */
+    bool has_room = launch && thread_has_room(command, self); /* of which there is to be a shadow */
     self->kernel.check = has_room ? cld_kcheck_enter(launch, &self->kernel) : NULL;
     if (self->kernel.check) {
-        status = cld_launch_operation.run(command, self, first, last);
+        status = plain_launches->run(command, self, first, last);
         cld_kcheck_leave(self->kernel.check);
     }
     self->kernel.check = outer;
@@ -32,22 +33,25 @@ static cl_int run_checked(struct cld_event *command, struct cld_self *self, uint
 
 static void rest_checked(struct cld_event *command, cl_int status) {
     cld_kcheck_launch_end(cld_kcheck_launch_of(command));
-    cld_launch_operation.rest(command, status);
+    plain_launches->rest(command, status);
 }
 
 static void end_checked(struct cld_event *command, cl_int status) {
     cld_kcheck_launch_end(cld_kcheck_launch_of(command));
     cld_kcheck_launch_free(command);
-    cld_launch_operation.end(command, status);
+    plain_launches->end(command, status);
 }
 
 static bool own_checked(struct cld_event *node) {
     cld_kcheck_launch_copy(node, node->node.recorded->model);
-    return cld_launch_operation.own(node);
+    return plain_launches->own(node);
 }
 
-__attribute__((constructor)) static void make_operation(void) {
-    cld_checked_operation = cld_launch_operation;
+void cld_checked_launches(const struct cld_operation *plain,
+                          bool (*has_room)(struct cld_event *command, struct cld_self *self)) {
+    plain_launches = plain;
+    thread_has_room = has_room;
+    cld_checked_operation = *plain;
     cld_checked_operation.begin = begin_checked;
     cld_checked_operation.run = run_checked;
     cld_checked_operation.rest = rest_checked;

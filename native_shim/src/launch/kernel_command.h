@@ -26,12 +26,6 @@ struct cld_event *cld_launch_block_new(struct cld_queue *queue, struct cld_kerne
 cl_int cld_launch_place_local(struct cld_event *command, const uint64_t *sizes);
 cl_int cld_launch_block_fill(struct cld_event *command, const struct cld_ndrange *range);
 
-/* How a launch is executed. */
-extern const struct cld_operation cld_launch_operation;
-
-/* Makes room for what the kernel's code needs of the thread. False: no memory. */
-bool cld_launch_has_room(struct cld_event *command, struct cld_self *self);
-
 /* Lets others execute what the kernel that this thread executes has made ready. */
 void cld_launch_give_children(struct cld_self *self);
 

@@ -402,7 +402,7 @@ static bool has_room(struct cld_event *command, const struct cld_variant *code, 
     return found;
 }
 
-bool cld_launch_has_room(struct cld_event *command, struct cld_self *self) {
+static bool has_room_for_usual_code(struct cld_event *command, struct cld_self *self) {
     return has_room(command, code_of(command), self);
 }
 
@@ -502,17 +502,21 @@ static bool own_kernel(struct cld_event *node) {
     return true;
 }
 
-const struct cld_operation cld_launch_operation = {.begin = begin_kernel,
-                                                   .run = run_kernel,
-                                                   .leave = cld_histogram_leave,
-                                                   .end = end_kernel,
-                                                   .learn = learn,
-                                                   .alone = alone_kernel,
-                                                   .own = own_kernel,
-                                                   .rest = rest_kernel};
+static const struct cld_operation kernel_operation = {.begin = begin_kernel,
+                                                      .run = run_kernel,
+                                                      .leave = cld_histogram_leave,
+                                                      .end = end_kernel,
+                                                      .learn = learn,
+                                                      .alone = alone_kernel,
+                                                      .own = own_kernel,
+                                                      .rest = rest_kernel};
+
+__attribute__((constructor)) static void register_launches(void) {
+    cld_checked_launches(&kernel_operation, has_room_for_usual_code);
+}
 
 static const struct cld_operation *launch_operation(void) {
-    return __builtin_expect(cld_kcheck_is_on, 0) ? &cld_checked_operation : &cld_launch_operation;
+    return __builtin_expect(cld_kcheck_is_on, 0) ? &cld_checked_operation : &kernel_operation;
 }
 
 static void begin(struct cld_event *command, struct cld_kernel_info *info) {
