@@ -19,7 +19,7 @@ NAMES = (
     "device.platform", "device.target", "frontend", "frontend.options", "jit.bundle", "jit.cache",
     "jit.clang_paths", "jit.executable", "jit.identity", "jit.llvm_paths", "service.client",
     "service.condition", "service.entries", "service.files", "service.kernels", "service.pool",
-    "service.protocol", "trace", "trace.writer", "version",
+    "service.protocol", "stages", "trace", "trace.writer", "version",
 )  # fmt: skip
 # Of Python, what they import and what may be a library, which cannot be kept.
 _LIBRARIES = ("select", "_blake2")
