@@ -5,6 +5,7 @@
 
 #include "check/check.h"
 #include "graph/command_buffer.h"
+#include "loader/load.h"
 #include "memory/mem.h"
 
 struct cld_operation cld_checked_operation;
@@ -57,6 +58,21 @@ void cld_checked_launches(const struct cld_operation *plain,
     cld_checked_operation.rest = rest_checked;
     cld_checked_operation.end = end_checked;
     cld_checked_operation.own = own_checked;
+}
+
+__attribute__((constructor)) static void provide(void) {
+    static const struct {
+        const char *name;
+        void *function;
+    } functions[] = {
+#define PROVIDE(function) {#function, (void *)(uintptr_t)function}
+        PROVIDE(cld_kcheck_group),   PROVIDE(cld_kcheck_region),    PROVIDE(cld_kcheck_barrier),
+        PROVIDE(cld_kcheck_fence),   PROVIDE(cld_kcheck_access),    PROVIDE(cld_kcheck_range),
+        PROVIDE(cld_kcheck_outside), PROVIDE(cld_kcheck_unwritten), PROVIDE(cld_kcheck_index),
+        PROVIDE(cld_kcheck_copy),    PROVIDE(cld_kcheck_wait),      PROVIDE(cld_kcheck_unknown),
+    };
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
+        cld_code_provide(functions[i].name, functions[i].function);
 }
 
 void cld_checked_launch_arguments(struct cld_event *command, const struct cld_kernel *kernel) {
