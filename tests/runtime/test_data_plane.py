@@ -108,6 +108,10 @@ def test_two_threads_of_100000_commands(objects, sanitize):
 
 
 @pytest.mark.parametrize("name", ["twice", "k" * 200])
+# How each message of a fault ends.
+FINDS_OUT_MORE = "; CL_DRIVER_CHECK=1, or cl-driver run --check, finds out more"
+
+
 @pytest.mark.parametrize(("kernel", "end"), [("illegal", signal.SIGILL), ("divide", signal.SIGFPE)])
 def test_instructions_that_trap(objects, kernel, end, name):
     """The host is told which kernel it was, and ends of the same signal as without the driver's handler."""
@@ -116,7 +120,7 @@ def test_instructions_that_trap(objects, kernel, end, name):
     path = program(objects, "process", "")
     done = subprocess.run([path, kernel, name], capture_output=True, text=True, timeout=60, check=False)
     shown = name if len(name) <= 160 else f"{name[:160]}..."
-    assert done.stderr == f"cl_driver: {end.name} in kernel {shown}\n"
+    assert done.stderr == f"cl_driver: {end.name} in kernel {shown}{FINDS_OUT_MORE}\n"
     assert done.returncode == -end
     settings = {**os.environ, "CL_DRIVER_FAULT_MESSAGE": "off"}
     done = subprocess.run(
@@ -132,7 +136,7 @@ def test_guards_below_the_stacks_of_sub_groups(objects, kind):
     run(path, "guards", kind)
     done = subprocess.run([path, "overflow", kind], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == -signal.SIGSEGV
-    message = r"cl_driver: SIGSEGV in kernel test, which (writes to|accesses) address 0x[0-9a-f]+\n"
+    message = r"cl_driver: SIGSEGV in kernel test, which (writes to|accesses) address 0x[0-9a-f]+" + FINDS_OUT_MORE + "\n"
     assert re.fullmatch(message, done.stderr)
 
 
