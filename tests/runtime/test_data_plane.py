@@ -107,11 +107,11 @@ def test_two_threads_of_100000_commands(objects, sanitize):
     run(program(objects, "stress", sanitize), "100000")
 
 
-@pytest.mark.parametrize("name", ["twice", "k" * 200])
 # How each message of a fault ends.
 FINDS_OUT_MORE = "; CL_DRIVER_CHECK=1, or cl-driver run --check, finds out more"
 
 
+@pytest.mark.parametrize("name", ["twice", "k" * 200])
 @pytest.mark.parametrize(("kernel", "end"), [("illegal", signal.SIGILL), ("divide", signal.SIGFPE)])
 def test_instructions_that_trap(objects, kernel, end, name):
     """The host is told which kernel it was, and ends of the same signal as without the driver's handler."""
@@ -136,7 +136,8 @@ def test_guards_below_the_stacks_of_sub_groups(objects, kind):
     run(path, "guards", kind)
     done = subprocess.run([path, "overflow", kind], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == -signal.SIGSEGV
-    message = r"cl_driver: SIGSEGV in kernel test, which (writes to|accesses) address 0x[0-9a-f]+" + FINDS_OUT_MORE + "\n"
+    message = r"cl_driver: SIGSEGV in kernel test, which (writes to|accesses) address 0x[0-9a-f]+"
+    message += f"{FINDS_OUT_MORE}\n"
     assert re.fullmatch(message, done.stderr)
 
 
