@@ -71,11 +71,6 @@ static unsigned code_of(const struct cld_event *command) {
            (key->values ? CLD_CODE_VALUE : 0u) | (key->shape == CLD_SHAPE_ITEMS ? CLD_CODE_BY_ITEM : 0u);
 }
 
-/* Bytes that a command copies or fills. */
-static uint64_t bytes_moved(const struct cld_event *command) {
-    return command->operation && command->operation->bytes ? command->operation->bytes(command) : 0;
-}
-
 static bool is_fill(const struct cld_event *command) {
     return command->type == CL_COMMAND_FILL_BUFFER || command->type == CL_COMMAND_FILL_IMAGE ||
            command->type == CL_COMMAND_SVM_MEMFILL || command->type == CL_COMMAND_MEMFILL_INTEL;
@@ -124,7 +119,7 @@ static const char *name_of(const struct cld_event *command) {
     default:
         break;
     }
-    return !bytes_moved(command) ? NULL : is_fill(command) ? "fill memory" : "copy memory";
+    return !cld_command_bytes(command) ? NULL : is_fill(command) ? "fill memory" : "copy memory";
 }
 
 static void raise_to(_Atomic uint64_t *most, uint64_t value) {
@@ -161,7 +156,7 @@ static void count_launch(struct cld_account *account, const struct cld_event *co
 }
 
 static void count_transfer(struct cld_account *account, const struct cld_event *command, uint64_t time) {
-    uint64_t bytes = bytes_moved(command);
+    uint64_t bytes = cld_command_bytes(command);
     if (!bytes)
         return;
     cld_count(&account->written, bytes);
@@ -169,12 +164,8 @@ static void count_transfer(struct cld_account *account, const struct cld_event *
     count_spent(&account->with_bytes, time);
 }
 
-static bool is_launch(const struct cld_event *command) {
-    return command->type == CL_COMMAND_NDRANGE_KERNEL || command->type == CL_COMMAND_TASK;
-}
-
 static struct cld_account *account_of(const struct cld_event *command) {
-    if (is_launch(command))
+    if (cld_command_is_launch(command))
         return command->kernel.info ? cld_account_of(command->kernel.info->name, true) : NULL;
     const char *name = name_of(command);
     return name ? cld_account_of(name, false) : NULL;
@@ -258,7 +249,7 @@ static void ended(struct cld_event *command, int32_t status) {
     cld_count(&account->time, time);
     raise_to(&account->most, time);
     lower_to(&account->least, time);
-    if (is_launch(command))
+    if (cld_command_is_launch(command))
         count_launch(account, command, time);
     else
         count_transfer(account, command, time);

@@ -251,6 +251,17 @@ static inline int32_t cld_event_status(struct cld_event *event) {
     return atomic_load_explicit(&event->status, memory_order_acquire);
 }
 
+/* Whether it executes a kernel. */
+static inline bool cld_command_is_launch(const struct cld_event *command) {
+    return command->type == CL_COMMAND_NDRANGE_KERNEL || command->type == CL_COMMAND_TASK;
+}
+
+/* Bytes that it copies or fills. */
+static inline uint64_t cld_command_bytes(const struct cld_event *command) {
+    const struct cld_operation *operation = command->operation;
+    return operation && operation->bytes ? operation->bytes(command) : 0;
+}
+
 static inline struct cld_queue *cld_queue_check(cl_command_queue queue) {
     return cld_object_check(queue, CLD_QUEUE);
 }

@@ -106,10 +106,6 @@ static void call_ends(const struct cld_call *call, int32_t status) {
     publish(CLD_RECORD_RETURN, status, cld_now(), &draft);
 }
 
-static bool is_kernel(const struct cld_event *command) {
-    return command->type == CL_COMMAND_NDRANGE_KERNEL || command->type == CL_COMMAND_TASK;
-}
-
 static void describe(struct cld_event *command, uint32_t wait_count, struct cld_event *const *wait_list) {
     struct draft draft;
     const struct cld_queue *queue = command->queue;
@@ -119,13 +115,13 @@ static void describe(struct cld_event *command, uint32_t wait_count, struct cld_
         .properties = queue->properties,
         .is_node = command->is_node,
         .has_event = !command->is_node && cld_object_refs(command) > 0,
-        .bytes = command->operation && command->operation->bytes ? command->operation->bytes(command) : 0,
+        .bytes = cld_command_bytes(command),
     };
     struct cld_mem *const *mems = command->more_mems ? command->more_mems : command->mems;
     for (uint32_t i = 0; i < command->mem_count; i++)
         about.mem_bytes += mems[i]->size;
     const char *name = "";
-    if (is_kernel(command)) {
+    if (cld_command_is_launch(command)) {
         const struct cld_kernel_info *info = command->kernel.info;
         const struct cld_launch *launch = &command->kernel.launch;
         bool is_exchanged = info->flags & CLD_KERNEL_EXCHANGED && !command->kernel.is_plain;
