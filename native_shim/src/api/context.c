@@ -186,8 +186,7 @@ CL_API_ENTRY cl_int CL_API_CALL clTerminateContextKHR(cl_context handle) {
     CLD_REQUIRE(context, CL_INVALID_CONTEXT, "not a context");
     CLD_REQUIRE(context->is_terminable, CL_INVALID_OPERATION,
                 "the context was not created with CL_CONTEXT_TERMINATE_KHR");
-    bool was_terminated = atomic_exchange(&context->terminated, 1);
-    CLD_REQUIRE(!was_terminated, CL_CONTEXT_TERMINATED_KHR, "the context was terminated before");
-    cld_context_terminate(context);
+    CLD_REQUIRE(cld_context_terminate(context), CL_CONTEXT_TERMINATED_KHR,
+                "the context was terminated before");
     return CL_SUCCESS;
 }

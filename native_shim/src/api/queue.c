@@ -97,7 +97,7 @@ static cl_command_queue make_queue(struct cld_context *context, struct cld_devic
     if (queue->next)
         queue->next->previous = queue;
     context->queues = queue;
-    bool is_terminated = atomic_load(&context->terminated);
+    bool is_terminated = context->is_ending;
     atomic_store_explicit(&queue->is_terminated, is_terminated, memory_order_relaxed);
     atomic_store_explicit(&queue->refuses, is_terminated || properties & CL_QUEUE_ON_DEVICE,
                           memory_order_relaxed);

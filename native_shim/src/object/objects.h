@@ -43,6 +43,7 @@ struct cld_context {
     cl_context_properties *properties;
     bool is_terminable;          /* CL_CONTEXT_TERMINATE_KHR */
     _Atomic uint32_t terminated; /* 1: by clTerminateContextKHR; kernels look at it */
+    bool is_ending;              /* with the lock: clTerminateContextKHR has begun */
     void(CL_CALLBACK *notify)(const char *, const void *, size_t, void *);
     void *notify_data;
     struct cld_callback *destructors; /* runtime/callback.h */

@@ -306,7 +306,8 @@ bool cld_immediate_begin(struct cld_queue *queue, cl_command_type type, const st
     if (wait->event && !(*command = cld_command_new(queue, type, NULL, true)))
         return false;
     pthread_mutex_lock(&queue->lock);
-    if (cld_queue_idle(queue)) {
+    /* Its last command may have been ended since the call looked whether the queue is terminated. */
+    if (cld_queue_idle(queue) && !atomic_load_explicit(&queue->is_terminated, memory_order_relaxed)) {
         if (*command && (*command)->profiled) {
             uint64_t *times = (*command)->times;
             times[CLD_TIME_QUEUED] = times[CLD_TIME_SUBMIT] = times[CLD_TIME_START] = cld_now();

@@ -24,16 +24,23 @@ static void end_dependence(void *object, void *context) {
         cld_event_forget_dependents(event, CL_CONTEXT_TERMINATED_KHR);
 }
 
-void cld_context_terminate(struct cld_context *context) {
+bool cld_context_terminate(struct cld_context *context) {
     cld_lock(context);
+    bool was_ending = context->is_ending;
+    context->is_ending = true;
     for (struct cld_queue *queue = context->queues; queue; queue = queue->next) {
         atomic_store_explicit(&queue->is_terminated, true, memory_order_relaxed);
         atomic_store_explicit(&queue->refuses, true, memory_order_relaxed);
     }
     cld_unlock(context);
+    if (was_ending)
+        return false;
     cld_object_each_held(CLD_EVENT, end_command, context);
+    /* Kernels see it only now: of what comes after one that they cut short, nothing may succeed. */
+    atomic_store(&context->terminated, 1);
     cld_semaphores_terminate(context);
     cld_object_each_held(CLD_EVENT, end_dependence, context);
     cld_context_flush(context);
     cld_context_notify(context, "the context was terminated");
+    return true;
 }

@@ -4,8 +4,8 @@
 
 #include "object/objects.h"
 
-/* Ends all commands of a context that is marked as terminated, and of its queues: with
- * CL_CONTEXT_TERMINATED_KHR, without waiting for any. */
-void cld_context_terminate(struct cld_context *context);
+/* Marks the context and its queues as terminated and ends all their commands with CL_CONTEXT_TERMINATED_KHR,
+ * without waiting for any. false: it was terminated before, or another thread is at it. */
+bool cld_context_terminate(struct cld_context *context);
 
 #endif

@@ -217,20 +217,24 @@ static void *wait_for_event(void *event) {
     return NULL;
 }
 
+/* They begin to wait before the context is terminated, at that moment, and behind it. */
 static void waiting_hosts(const char *options) {
-    begin("waits", options, 0);
-    cl_event event = launch(queue, ITEMS, NULL);
-    pthread_t threads[3];
-    await_start();
-    OK(pthread_create(&threads[0], NULL, wait_in_read, NULL));
-    OK(pthread_create(&threads[1], NULL, wait_in_finish, NULL));
-    OK(pthread_create(&threads[2], NULL, wait_for_event, &event));
-    usleep(100000); /* whether they wait already makes no difference but to what is tested */
-    terminate();
-    for (int i = 0; i < 3; i++)
-        OK(pthread_join(threads[i], NULL));
-    ends(event);
-    release_all();
+    for (int delay = 100000; delay; delay /= 2) {
+        told = 0;
+        begin("waits", options, 0);
+        cl_event event = launch(queue, ITEMS, NULL);
+        pthread_t threads[3];
+        await_start();
+        OK(pthread_create(&threads[0], NULL, wait_in_read, NULL));
+        OK(pthread_create(&threads[1], NULL, wait_in_finish, NULL));
+        OK(pthread_create(&threads[2], NULL, wait_for_event, &event));
+        usleep((useconds_t)delay);
+        terminate();
+        for (int i = 0; i < 3; i++)
+            OK(pthread_join(threads[i], NULL));
+        ends(event);
+        release_all();
+    }
 }
 
 static void command_buffers(const char *options) {
