@@ -3,7 +3,7 @@
 FILE is OpenCL C source or a .spv file; build options follow it. For each kernel: work-items per vector and
 vectors at a time, what is kept across barriers, spilled registers, calls, loops with an estimate of their
 cycles, and for each line of the source how it was done. What other widths would cost is estimated for a
-launch (--global-size, --local-size, --value n=1024), and what launches took stands beside it (--profile FILE).
+launch (--global-size, --local-size, --value n=1024), and shown with what launches took (--profile FILE).
 --html FILE writes the same as a page.
 """
 

@@ -63,7 +63,7 @@ class Analyser:
         return {code.text: found for code in codes if (found := self._known.get(code.text)) is not None}
 
     def loops(self, loops: list[list[Code]]) -> list[Simulated | None]:
-        """Of the instructions of each loop; None for what it cannot simulate: calls, what it does not know."""
+        """Of the instructions of each loop; None for what it cannot simulate: calls, unknown ones."""
         asked: list[list[str]] = []
         for codes in loops:
             is_simple = len(codes) <= _MOST and not any(c.mnemonic.startswith("call") for c in codes)
