@@ -593,7 +593,10 @@ def _account(program: Prepared, name: str) -> list[int]:
 
     point = program.plain_points.get(name) or program.entry_points[name]
     try:
-        return account_of(program.module, point)
+        account = account_of(program.module, point)
+        for number in account:
+            number.to_bytes(8, "little", signed=True)  # as launches have them: OverflowError
+        return account
     except Exception as error:  # a profile is not worth a build that fails
         log(1, f"kernel {name} has no account of its bytes and operations: {type(error).__name__}: {error}")
         return []
