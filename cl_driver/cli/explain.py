@@ -3,7 +3,8 @@
 FILE is OpenCL C source or a .spv file; build options follow it. For each kernel: work-items per vector and
 vectors at a time, what is kept across barriers, spilled registers, calls, loops with an estimate of their
 cycles, and for each line of the source how it was done. What other widths would cost is estimated for a
-launch (--global-size, --local-size, --value n=1024). --html FILE writes the same as a page.
+launch (--global-size, --local-size, --value n=1024), and shown with what launches took (--profile FILE).
+--html FILE writes the same as a page.
 """
 
 from __future__ import annotations
@@ -12,6 +13,10 @@ import argparse
 import os
 import sys
 from pathlib import Path
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..explain.measured import Measured
 
 TAKES_BUILD_OPTIONS = True
 
@@ -32,6 +37,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--value", action="append", default=[], metavar="NAME=N", help="an integer argument of it"
     )
+    parser.add_argument(
+        "--profile", metavar="FILE", help="what launches took: JSON that CL_DRIVER_PROFILE has written"
+    )
     parser.add_argument("--html", metavar="FILE", help="write a page as well")
 
 
@@ -41,12 +49,14 @@ def run(args: argparse.Namespace) -> int:
     from ..compiler.source import Context
     from ..device import target
     from ..device.cpu import host_cpu
+    from ..explain import mca
     from ..explain.alternatives import Asked
     from ..explain.html import report_html
     from ..explain.program import explain_il, explain_source
     from ..explain.text import report_text
     from ..jit.bundle import BundleError
     from ..jit.errors import CompileError
+    from ..profile.read import NotAProfileError
 
     cpu = args.cpu or settings.text("CL_DRIVER_CPU")
     problems = target.complaints(host_cpu(), cpu, args.width, args.parts)
@@ -67,8 +77,14 @@ def run(args: argparse.Namespace) -> int:
         print("\n".join(problems), file=sys.stderr)
         return 1
     width = args.width or settings.integer("CL_DRIVER_WIDTH")
-    asked = Asked(tuple(items or ()), values)
+    try:
+        measured = _measured(args.profile)
+    except NotAProfileError as error:
+        print(f"cl-driver explain: {error}", file=sys.stderr)
+        return 1
     made = target.host_target(cpu, width, args.parts or settings.text("CL_DRIVER_PARTS"))
+    analyser = mca.find(made, settings.text("CL_DRIVER_CLANG"))
+    asked = Asked(tuple(items or ()), values, measured, analyser)
     path = Path(args.file)
     data = path.read_bytes()
     chosen = {"CL_DRIVER_CLANG": settings.text("CL_DRIVER_CLANG")}
@@ -82,10 +98,36 @@ def run(args: argparse.Namespace) -> int:
     except (CompileError, BundleError) as error:
         print(str(error).rstrip(), file=sys.stderr)
         return 1
+    report.about.append(mca.about(analyser))
+    missing = [kernel.name for kernel in report.kernels if args.profile and kernel.measured is None]
+    report.about += [f"the profile has no launch of {', '.join(missing)}"] if missing else []
     sys.stdout.write(report_text(report))
     if args.html:
         Path(args.html).write_text(report_html(report), encoding="utf-8")
     return 0
+
+
+def _measured(path: str | None) -> dict[str, Measured]:
+    """Kernels of a profile by their names. NotAProfileError, OSError."""
+    from ..explain.measured import Measured
+    from ..profile.read import read
+
+    if not path:
+        return {}
+    profile = read(Path(path))
+    return {
+        row.name: Measured(
+            profile.program,
+            row.commands,
+            row.items or 0,
+            row.time,
+            row.least,
+            row.bytes_per_second,
+            row.operations_per_second,
+        )
+        for row in profile.rows
+        if row.is_kernel and row.commands and row.items
+    }
 
 
 def _sizes(text: str | None, most: int) -> list[int] | None:

@@ -26,6 +26,7 @@ from ..device.target import Target
 from ..jit import bundle
 from ..jit.errors import CompileError
 from ..jit.executable import MOST_APART, MOST_SPECIALISABLE, ArgInfo, Executable, Globals, KernelInfo
+from ..log import log
 from ..passes import pipeline as passes
 from ..passes.analysis.spin_locks import only_looks
 from ..passes.analysis.written_arguments import written_arguments
@@ -591,7 +592,14 @@ def _account(program: Prepared, name: str) -> list[int]:
     from ..passes.traffic.prepare import account_of
 
     point = program.plain_points.get(name) or program.entry_points[name]
-    return account_of(program.module, point)
+    try:
+        account = account_of(program.module, point)
+        for number in account:
+            number.to_bytes(8, "little", signed=True)  # as launches have them: OverflowError
+        return account
+    except Exception as error:  # a profile is not worth a build that fails
+        log(1, f"kernel {name} has no account of its bytes and operations: {type(error).__name__}: {error}")
+        return []
 
 
 def kernel_info(program: Prepared, code: codegen.KernelCode) -> KernelInfo:

@@ -23,15 +23,28 @@ from ..records import replace
 from ..spirv.errors import SpirvError
 from ..spirv.module import Kind
 from ..spirv.reflect import ArgReflection
+from .mca import Analyser
+from .measured import Measured
 
 _LARGEST = 30_000  # instructions of a plan that is looked at
 
 
 class Asked(NamedTuple):
-    """What is known of a launch. global_size: empty if it is not; values: of arguments by their names."""
+    """What is known of a launch. global_size: empty if it is not; values: of arguments by their names;
+    measured: by the names of kernels; analyser: which is asked about machine code."""
 
     global_size: tuple[int, ...] = ()
     values: Mapping[str, int] = MappingProxyType({})
+    measured: Mapping[str, Measured] = MappingProxyType({})
+    analyser: Analyser | None = None
+
+    def sized(self, kernel: str) -> Asked:
+        """With the work-items of a launch that was measured where nobody said how many: in a row, for a
+        profile does not tell their shape."""
+        measured = self.measured.get(kernel)
+        if self.global_size or measured is None or measured.items % measured.launches:
+            return self
+        return self._replace(global_size=(max(1, measured.items // measured.launches),))
 
 
 NOTHING = Asked()
@@ -133,3 +146,13 @@ def alternatives(
     if in_lockstep is not None:
         found.append((in_lockstep.options, estimate(in_lockstep, model, launch), False))
     return found
+
+
+def estimate_text(found: Estimate) -> str:
+    """An estimate in words."""
+    items, kinds = found.items, sorted(found.bytes.items(), key=lambda pair: -pair[1])
+    text = f"{found.per_item:.3g} cycles each (arithmetic {found.arithmetic / items:.2g}, memory "
+    text += f"{found.memory / items:.2g}, waiting {found.latency / items:.2g}), bound by {found.limit}; "
+    moved = ", ".join(f"{count:.3g} {kind}" for kind, count in kinds if count >= 0.05)
+    text += f"bytes each: {moved}; " if moved else ""
+    return f"{text}the launch {found.launch / 1000:.3g} ms"

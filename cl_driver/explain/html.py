@@ -5,7 +5,16 @@ from __future__ import annotations
 from html import escape
 
 from .report import Kernel, Report, Variant
-from .text import ESTIMATED, LEGEND, alternative_text, heading, loop_text, sentences, usual_first
+from .text import (
+    ESTIMATED,
+    LEGEND,
+    alternative_text,
+    heading,
+    loop_text,
+    measurements,
+    sentences,
+    usual_first,
+)
 
 _STYLE = """
 :root { color-scheme: light dark; --text: #1b1f24; --page: #ffffff; --line: #d8dee4; --dim: #656d76;
@@ -60,6 +69,7 @@ def report_html(report: Report) -> str:
     ]
     for kernel in report.kernels:
         out.append(f"<h2>{escape(kernel.name)}</h2>")
+        out += [f"<p>{escape(one)}</p>" for one in measurements(kernel)]
         out += _advice(kernel)
         usual, *others = usual_first(kernel)
         out += _variant(report, usual, kernel.heat)
@@ -75,8 +85,9 @@ _LEGEND = (
     '<span class="poor">costly</span><span class="bad">one work-item at a time, or a call</span>'
     '<span class="plain">scalar code, or neither good nor bad</span></p>',
     '<p class="note">Bars: a line\'s share of the cycles that the model of costs finds, caches aside. '
-    "Assembly is folded under its line, with what each instruction takes: slots of ports, and cycles until "
-    "its result is there.</p>",
+    "Assembly is folded under its line, with what each instruction takes. By llvm-mca, where there is one: "
+    "micro-operations (μops), cycles from one to the next of many that are "
+    "independent, cycles until its result is there (latency); otherwise slots of ports, and the last.</p>",
 )
 
 

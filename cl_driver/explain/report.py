@@ -6,6 +6,7 @@ code (assembly.py); nothing is analysed a second time.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from typing import Any, NamedTuple
 
@@ -21,8 +22,10 @@ from ..records import replace
 from ..spirv.location import Location
 from . import cost
 from .advice import Advice, analyse
-from .alternatives import NOTHING, Asked, alternatives, launch_of
+from .alternatives import NOTHING, Asked, alternatives, estimate_text, launch_of
 from .assembly import Assembly, Code
+from .mca import Analyser, Simulated
+from .measured import Measured
 
 
 class Annotation(NamedTuple):
@@ -73,7 +76,8 @@ _ORDER = {"bad": 0, "poor": 1, "fair": 2, "good": 3, "plain": 4}
 
 class Loop:
     """first, last: lines of the source; over_items: whether it is the one over work-items; items: work-items
-    of an iteration; cycles: of an iteration, an estimate, or None; limit: what takes them; spills: of it."""
+    of an iteration; cycles: of an iteration, an estimate, or None; limit: what takes them; spills: of it;
+    simulated: by llvm-mca, or None."""
 
     def __init__(
         self,
@@ -93,6 +97,7 @@ class Loop:
         self.limit = limit
         self.spills = spills
         self.has_inner = has_inner
+        self.simulated: Simulated | None = None
 
 
 class Variant:
@@ -126,7 +131,8 @@ class Alternative(NamedTuple):
 class Kernel:
     """name; variants, the one for most launches first; launch: what alternatives are estimated for, in
     words; usual: which variant most launches run in the end; advice: the best first; heat: the share of each
-    line of the source in what the code costs."""
+    line of the source in what the code costs; estimated: ns of a work-item of that launch, or None; measured:
+    of launches that a profile has, or None."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -136,6 +142,8 @@ class Kernel:
         self.usual = 0
         self.advice: list[Advice] = []
         self.heat: dict[int, float] = {}
+        self.estimated: float | None = None
+        self.measured: Measured | None = None
 
 
 class Report:
@@ -162,11 +170,12 @@ def kernel_report(
     """
     made = Kernel(name)
     code = pipeline.entry(program, name)
-    _say_alternatives(made, program, code, local_size, asked)
+    made.measured = asked.measured.get(name)
+    _say_alternatives(made, program, code, local_size, asked.sized(name))
     title = "for most launches" if code.has_narrow or code.tiles else "for all launches"
     if code.tiles is not None and code.has_free_groups:
         title = "for the first launches"
-    made.variants.append(_variant(program, code, title, "", file))
+    made.variants.append(_variant(program, code, title, "", file, asked.analyser))
     if code.tiles is not None:
         tiled = variants.variant(
             program, name, variants.TILED, [code.width, *code.tile_of_tiles], code.apart_args
@@ -175,7 +184,7 @@ def kernel_report(
         if code.has_free_groups:
             title = "for a kernel that has run for a while"
         _remarks(tiled).choose("parts of tiles", _remarks(code).choices.get("parts of tiles", ""))
-        made.variants.append(_variant(program, tiled, title, variants.TILED, file))
+        made.variants.append(_variant(program, tiled, title, variants.TILED, file, asked.analyser))
         made.usual = 1 if code.has_free_groups else 0
     if code.apart_args:
         args = program.reflections[name].args
@@ -198,9 +207,9 @@ def kernel_report(
         text = f"launches may get code of their own, made for values that stay the same: {names}"
         made.variants[0].facts.append(Annotation("plain", text))
     if local_size and code.has_linear and short_rows.has_idle_lanes(local_size, code.width):
-        _add_size_variant(made, program, file, local_size, code.apart_args, variants.LINEAR)
+        _add_size_variant(made, program, file, local_size, code.apart_args, variants.LINEAR, asked.analyser)
     elif code.may_run_in_lockstep:
-        _add_size_variant(made, program, file, local_size, code.apart_args, variants.GROUP)
+        _add_size_variant(made, program, file, local_size, code.apart_args, variants.GROUP, asked.analyser)
     _advise(made, program, code, file, local_size, asked)
     return made
 
@@ -214,7 +223,7 @@ def _advise(
     asked: Asked,
 ) -> None:
     """What bounds the kernel, and which lines take how much, where that can be estimated."""
-    launch = launch_of(program.reflections[made.name].args, local_size, asked)
+    launch = launch_of(program.reflections[made.name].args, local_size, asked.sized(made.name))
     if program.exchange_ids(made.name):
         (x, y, z), (a, b, c) = launch.global_size, launch.local_size
         launch = replace(launch, global_size=(y, x, z), local_size=(b, a, c))
@@ -237,6 +246,8 @@ def _say_alternatives(
         (x, y, z), (a, b, c) = launch.global_size, launch.local_size
         launch = replace(launch, global_size=(y, x, z), local_size=(b, a, c))
     for options, found, chosen in alternatives(program, code, launch, local_size is not None):
+        if chosen and isinstance(found, Estimate):
+            made.estimated = found.launch * 1000 / math.prod(launch.global_size)
         text = estimate_text(found) if isinstance(found, Estimate) else f"no estimate: {found}"
         shape = options.width, options.parts, bool(options.group)
         made.alternatives.append(Alternative(*shape, chosen, text))
@@ -245,16 +256,6 @@ def _say_alternatives(
 def _sizes(sizes: tuple[int, int, int]) -> str:
     used = max(1, *(k for k, size in enumerate(sizes, 1) if size > 1)) if max(sizes) > 1 else 1
     return " \N{MULTIPLICATION SIGN} ".join(map(str, sizes[:used]))
-
-
-def estimate_text(found: Estimate) -> str:
-    """An estimate in words."""
-    items, kinds = found.items, sorted(found.bytes.items(), key=lambda pair: -pair[1])
-    text = f"{found.per_item:.3g} cycles each (arithmetic {found.arithmetic / items:.2g}, memory "
-    text += f"{found.memory / items:.2g}, waiting {found.latency / items:.2g}), bound by {found.limit}; "
-    moved = ", ".join(f"{count:.3g} {kind}" for kind, count in kinds if count >= 0.05)
-    text += f"bytes each: {moved}; " if moved else ""
-    return f"{text}the launch {found.launch / 1000:.3g} ms"
 
 
 def _remarks(code: KernelCode) -> r.Remarks:
@@ -271,6 +272,7 @@ def _add_size_variant(
     local_size: list[int] | None,
     apart: list[int],
     kind: str,
+    analyser: Analyser | None,
 ) -> None:
     """What launches with groups of one size get once it is made."""
     facts = made.variants[0].facts
@@ -288,10 +290,17 @@ def _add_size_variant(
         return
     if kind == variants.GROUP:
         _remarks(code).choose("parts", "the whole group, so that its barriers have nothing left to do")
-    made.variants.append(_variant(program, code, f"for groups of {groups}", kind, file))
+    made.variants.append(_variant(program, code, f"for groups of {groups}", kind, file, analyser))
 
 
-def _variant(program: pipeline.Prepared, code: KernelCode, title: str, variant: str, file: str) -> Variant:
+def _variant(
+    program: pipeline.Prepared,
+    code: KernelCode,
+    title: str,
+    variant: str,
+    file: str,
+    analyser: Analyser | None,
+) -> Variant:
     context, remarks = program.context, _remarks(code)
     made = Variant(title, code.width, code.tile)
     ways = pipeline.llvm_ways(context, code, variant)
@@ -299,7 +308,7 @@ def _variant(program: pipeline.Prepared, code: KernelCode, title: str, variant: 
     _say_lanes(made, code, assembly, variant)
     _say_facts(made, remarks.facts, file, code.width)
     _say_notes(made, remarks.notes, file)
-    _say_code(made, assembly, file, context.target.architecture)
+    _say_code(made, assembly, file, context.target.architecture, analyser)
     for notes in made.lines.values():
         notes.sort(key=lambda note: _ORDER[note.level])
     return made
@@ -412,17 +421,21 @@ def _words(ways: str) -> str:
     return ways.replace(r.ROWS, "an OpenCL vector for each lane").replace(r.LANES, "lane by lane")
 
 
-def _say_code(made: Variant, assembly: Assembly, file: str, architecture: str) -> None:
+def _say_code(
+    made: Variant, assembly: Assembly, file: str, architecture: str, analyser: Analyser | None
+) -> None:
     """What the machine code shows: instructions of each line, loops and their cycles, spills, calls."""
     counts: Counter[int] = Counter()
     vectors: Counter[int] = Counter()
     spills: Counter[tuple[int, str]] = Counter()
     calls: Counter[tuple[int, str]] = Counter()
+    figures = analyser.figures([c for b in assembly.body for c in b.codes]) if analyser is not None else {}
     for block in assembly.body:
         for code in block.codes:
             line = code.place[1] if code.place and _same_file(code.place[0], file) else 0
             counts[line] += 1
             takes = cost.words(code) if architecture == "x86_64" else ""
+            takes = figures[code.text].words() if code.text in figures else takes
             made.assembly.setdefault(line, []).append((code.text.replace("\t", " "), takes))
             vectors[line] += _is_vector(code, architecture)
             if code.spill:
@@ -471,6 +484,10 @@ def _say_code(made: Variant, assembly: Assembly, file: str, architecture: str) -
         first, last = (min(lines), max(lines)) if lines else (0, 0)
         shape = loop.is_over_items, items, cycles, limit, spilled, loop in parents
         made.loops.append(Loop(first, last, *shape))
+    if analyser is not None:
+        simulated = analyser.loops([loop.usual_codes for loop in assembly.body_loops()])
+        for shown, one in zip(made.loops, simulated, strict=True):
+            shown.simulated = one
 
 
 def _is_vector(code: Code, architecture: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .advice import Advice
+from .measured import measured_text
 from .report import Alternative, Kernel, Loop, Report, Variant
 
 
@@ -19,6 +20,10 @@ def loop_text(loop: Loop) -> str:
     each = loop.cycles / max(loop.items, 1)
     text = f"{what}: about {loop.cycles:.0f} cycles for {loop.items} work-items, {each:.2g} each"
     text += f", that is how long {loop.limit} take" if loop.cycles else ""
+    if loop.simulated is not None:
+        text += f"; by llvm-mca {loop.simulated.cycles:.3g} cycles"
+        if loop.simulated.cycles > 1.1 * loop.simulated.least:
+            text += f", {loop.simulated.least:.3g} if nothing waited for a result"
     return f"{text}; {loop.spills} spills and reloads" if loop.spills else text
 
 
@@ -53,6 +58,11 @@ def sentences(kernel: Kernel, advice: Advice) -> list[str]:
     return found
 
 
+def measurements(kernel: Kernel) -> list[str]:
+    """What a profile has of the kernel."""
+    return [] if kernel.measured is None else [measured_text(kernel.measured, kernel.estimated)]
+
+
 def heading(variant: Variant) -> str:
     """What a variant is."""
     columns, rows = variant.tile
@@ -65,8 +75,8 @@ def report_text(report: Report) -> str:
     out = [report.file or "a program without debug information", *(f"  {line}" for line in report.about)]
     out += [f"  {LEGEND}"]
     for kernel in report.kernels:
-        if kernel.advice:
-            out += ["", f"kernel {kernel.name}"]
+        if kernel.advice or kernel.measured is not None:
+            out += ["", f"kernel {kernel.name}", *(f"  {one}" for one in measurements(kernel))]
             out += [f"  {sentence}" for advice in kernel.advice for sentence in sentences(kernel, advice)]
         if kernel.alternatives:
             out += ["", f"kernel {kernel.name}, estimates for {kernel.launch}", f"  {ESTIMATED}"]

@@ -62,6 +62,7 @@ ORDER = (
     "door",
     "runtime",  # the program of a process of its own
     "accuracy",
+    "tune",
     "debugger",
     "cli",
 )

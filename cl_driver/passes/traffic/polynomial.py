@@ -115,8 +115,8 @@ def atom(one: Atom) -> Polynomial:
 def quotient(dividend: Polynomial, divisor: Polynomial) -> Polynomial | None:
     """The quotient, rounded down, of what launches know; None for what they do not, or a division by 0."""
     a, b = dividend.number, divisor.number
-    if b == 1:
-        return dividend
+    if b and all(factor % b == 0 for factor in dividend.terms.values()):  # without a remainder
+        return Polynomial((product, factor // b) for product, factor in dividend.terms.items())
     if b == 0 or dividend.variables() or divisor.variables():
         return None
     if a is not None and b is not None:

@@ -17,9 +17,11 @@ struct cld_command_record {
     uint64_t global_size[3], local_size[3];
 };
 
-/* CLD_RECORD_CALL: the form of the call (gen/calls.py), then each argument's value. What lies behind a
- * pointer of these letters follows it, as a name does above. */
+/* CLD_RECORD_CALL: the form of the call (gen/calls.py), then each argument's value. CLD_RECORD_RETURN: the
+ * form, the result, and for each pointer of these letters that is not NULL the number of the argument, its
+ * value, and what lies behind it, as a name above, or CLD_NOT_READ. */
 #define CLD_POINTED "szldf"
+#define CLD_NOT_READ UINT64_MAX
 enum { CLD_MOST_TEXT = 120, CLD_MOST_PROPERTIES = 16 };
 
 #endif

@@ -214,51 +214,62 @@ static void put_list(struct cld_track_event *event, const char *name, size_t siz
     cld_argument_text(event, name, size, text, used);
 }
 
-/* One argument of a call; returns the words that it has taken. */
-static size_t put_argument(struct cld_track_event *event, char kind, const char *name, size_t size,
-                           const uint64_t *words) {
-    uint64_t value = words[0], count = 0;
-    bool is_pointed = value && strchr(CLD_POINTED, kind);
-    if (is_pointed)
-        count = words[1];
-    if (kind == 'u' || kind == 'i')
-        cld_argument_number(event, name, size, (int64_t)value);
-    else if (!is_pointed)
+/* What lies behind a pointer; returns the words that it has taken. */
+static size_t put_pointed(struct cld_track_event *event, char kind, const char *name, size_t size,
+                          uint64_t value, const uint64_t *words) {
+    uint64_t count = words[0];
+    if (count == CLD_NOT_READ) {
         cld_argument_bits(event, name, size, value);
-    else if (kind == 'z')
-        put_sizes(event, name, size, words + 2, count / sizeof(uint64_t));
+        return 1;
+    }
+    if (kind == 'z')
+        put_sizes(event, name, size, words + 1, count / sizeof(uint64_t));
     else if (kind == 'l')
-        put_list(event, name, size, words + 2, count / sizeof(uint64_t));
+        put_list(event, name, size, words + 1, count / sizeof(uint64_t));
     else
-        cld_argument_text(event, name, size, (const char *)(words + 2), count);
-    return is_pointed ? 2 + (count + 7) / 8 : 1;
+        cld_argument_text(event, name, size, (const char *)(words + 1), count);
+    return 1 + (count + 7) / 8;
 }
 
 static void call(struct cld_packets *packets, uint64_t track, const struct cld_record *record) {
     const char *form = (const char *)(uintptr_t)record->body[0], *at = strchr(form, ' ');
     uint64_t name = cld_name_of_literal(CLD_EVENT_NAME, form, at ? (size_t)(at - form) : strlen(form));
     struct cld_track_event event = cld_track_event_begin(packets, record->time, track, CLD_SLICE_BEGIN, name);
-    for (size_t word = 1; at && word < record->words - 2u;) {
+    for (size_t word = 1; at && word < record->words - 2u; word++) {
         const char *start = at + 2;
         char kind = at[1];
+        uint64_t value = record->body[word];
         at = strchr(start, ' ');
         size_t size = at ? (size_t)(at - start) : strlen(start);
-        if (size == 11 && !memcmp(start, "errcode_ret", 11))
-            word++;
+        if ((size == 11 && !memcmp(start, "errcode_ret", 11)) || (value && strchr(CLD_POINTED, kind)))
+            continue;
+        if (kind == 'u' || kind == 'i')
+            cld_argument_number(&event, start, size, (int64_t)value);
         else
-            word += put_argument(&event, kind, start, size, &record->body[word]);
+            cld_argument_bits(&event, start, size, value);
     }
     cld_track_event_end(&event);
 }
 
 static void call_returns(struct cld_packets *packets, uint64_t track, const struct cld_record *record) {
     struct cld_track_event event = cld_track_event_begin(packets, record->time, track, CLD_SLICE_END, 0);
+    const char *at = strchr((const char *)(uintptr_t)record->body[0], ' ');
+    uint64_t number = 0;
+    for (size_t word = 2; word + 3 <= record->words - 2u;) {
+        for (; at && number < record->body[word]; number++)
+            at = strchr(at + 1, ' ');
+        if (!at)
+            break;
+        uint64_t value = record->body[word + 1];
+        word += 2;
+        word += put_pointed(&event, at[1], at + 2, strcspn(at + 2, " "), value, &record->body[word]);
+    }
     if (record->value) {
         const char *error = cld_error_name(record->value);
         cld_argument_text(&event, KEY("error"), error, strlen(error));
     }
-    if (record->body[0])
-        cld_argument_bits(&event, KEY("returns"), record->body[0]);
+    if (record->body[1])
+        cld_argument_bits(&event, KEY("returns"), record->body[1]);
     cld_track_event_end(&event);
 }
 

@@ -1,7 +1,10 @@
 /* What happens, as records: CL_DRIVER_TRACE. */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
 #include "base/settings.h"
 #include "base/thread.h"
@@ -54,56 +57,100 @@ static uint64_t id_of(const struct cld_event *command) {
     return id * 0xbf58476d1ce4e5b9u ^ id >> 32;
 }
 
-/* The letters of gen/calls.py for what lies behind a pointer. */
-static void put_pointed(struct draft *draft, char kind, uintptr_t value, size_t dimensions) {
-    char text[160];
-    if (kind == 's') {
-        put_bytes(draft, (const char *)value, strnlen((const char *)value, CLD_MOST_TEXT));
-    } else if (kind == 'z') {
-        put_bytes(draft, (const void *)value, dimensions * sizeof(size_t));
-    } else if (kind == 'l') {
-        const intptr_t *words = (const intptr_t *)value;
-        size_t count = 0;
-        while (count < CLD_MOST_PROPERTIES && words[count])
-            count++;
-        put_bytes(draft, words, count * sizeof *words);
-    } else if (kind == 'd') {
-        const cl_image_desc *desc = (const cl_image_desc *)value;
-        int size = snprintf(text, sizeof text, "type %#x, %zu x %zu x %zu, array size %zu, row pitch %zu",
-                            desc->image_type, desc->image_width, desc->image_height, desc->image_depth,
-                            desc->image_array_size, desc->image_row_pitch);
-        put_bytes(draft, text, (size_t)size);
-    } else {
-        const cl_image_format *format = (const cl_image_format *)value;
-        int size = snprintf(text, sizeof text, "order %#x, type %#x", format->image_channel_order,
-                            format->image_channel_data_type);
-        put_bytes(draft, text, (size_t)size);
+/* Bytes that a call was given a pointer to, as many as there are. A call that has succeeded has read them
+ * itself. What one that failed was given may point anywhere: the system reads it, or says that it cannot. */
+static size_t look(bool is_accepted, void *to, uintptr_t from, size_t size) {
+    if (is_accepted) {
+        memcpy(to, (const void *)from, size);
+        return size;
     }
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), first = page - from % page;
+    first = size < first ? size : first; /* of two pieces the first is read if the second is not there */
+    const struct iovec local = {to, size},
+                       remote[] = {{(void *)from, first}, {(void *)(from + first), size - first}};
+    int kept = errno;
+    ssize_t count = process_vm_readv(getpid(), &local, 1, remote, 2, 0);
+    errno = kept;
+    return count < 0 ? 0 : (size_t)count;
+}
+
+/* The letters of gen/calls.py for what lies behind a pointer. */
+static void put_pointed(struct draft *draft, char kind, uintptr_t value, size_t dimensions,
+                        bool is_accepted) {
+    uint64_t bytes[CLD_MOST_PROPERTIES];
+    char text[160];
+    size_t size = 0;
+    bool is_read = true;
+    if (kind == 's') {
+        size = is_accepted ? strnlen((const char *)value, CLD_MOST_TEXT) : CLD_MOST_TEXT;
+        size = look(is_accepted, text, value, size);
+        is_read = is_accepted || size;
+        size = strnlen(text, size);
+    } else if (kind == 'l') {
+        size_t count = 0;
+        while (count < CLD_MOST_PROPERTIES && is_read) {
+            is_read = look(is_accepted, &bytes[count], value + count * sizeof *bytes, sizeof *bytes) ==
+                      sizeof *bytes;
+            if (!is_read || !bytes[count])
+                break;
+            count++;
+        }
+        size = count * sizeof *bytes;
+        memcpy(text, bytes, size);
+    } else if (kind == 'z') {
+        size = dimensions * sizeof(size_t);
+        is_read = look(is_accepted, text, value, size) == size;
+    } else if (kind == 'd') {
+        cl_image_desc desc;
+        is_read = look(is_accepted, &desc, value, sizeof desc) == sizeof desc;
+        if (is_read)
+            size = (size_t)snprintf(text, sizeof text,
+                                    "type %#x, %zu x %zu x %zu, array size %zu, row pitch %zu",
+                                    desc.image_type, desc.image_width, desc.image_height, desc.image_depth,
+                                    desc.image_array_size, desc.image_row_pitch);
+    } else {
+        cl_image_format format;
+        is_read = look(is_accepted, &format, value, sizeof format) == sizeof format;
+        if (is_read)
+            size = (size_t)snprintf(text, sizeof text, "order %#x, type %#x", format.image_channel_order,
+                                    format.image_channel_data_type);
+    }
+    if (is_read)
+        put_bytes(draft, text, size);
+    else
+        put(draft, CLD_NOT_READ);
 }
 
 static void call_begins(const struct cld_call *call) {
     struct draft draft;
     uint64_t time = cld_now();
+    size_t i = 0;
     draft.count = 0;
     put(&draft, (uintptr_t)call->form);
-    size_t dimensions = 3, i = 0;
-    for (const char *at = call->form; (at = strchr(at, ' ')); i++) {
-        uintptr_t value = call->values[i];
-        char kind = *++at;
-        if (!strncmp(at, "uwork_dim", 9))
-            dimensions = value <= 3 ? value : 0;
-        put(&draft, value);
-        if (value && strchr(CLD_POINTED, kind))
-            put_pointed(&draft, kind, value, dimensions);
-    }
+    for (const char *at = call->form; (at = strchr(at + 1, ' '));)
+        put(&draft, call->values[i++]);
     publish(CLD_RECORD_CALL, 0, time, &draft);
 }
 
 static void call_ends(const struct cld_call *call, int32_t status) {
     struct draft draft;
+    uint64_t time = cld_now();
+    size_t dimensions = 3, i = 0;
     draft.count = 0;
+    put(&draft, (uintptr_t)call->form);
     put(&draft, call->result);
-    publish(CLD_RECORD_RETURN, status, cld_now(), &draft);
+    for (const char *at = call->form; (at = strchr(at, ' ')); i++) {
+        uintptr_t value = call->values[i];
+        char kind = *++at;
+        if (!strncmp(at, "uwork_dim", 9))
+            dimensions = value <= 3 ? value : 0;
+        if (value && strchr(CLD_POINTED, kind)) {
+            put(&draft, i);
+            put(&draft, value);
+            put_pointed(&draft, kind, value, dimensions, !status);
+        }
+    }
+    publish(CLD_RECORD_RETURN, status, time, &draft);
 }
 
 static void describe(struct cld_event *command, uint32_t wait_count, struct cld_event *const *wait_list) {

@@ -165,6 +165,25 @@ def test_a_file_is_begun_anew_unless_somebody_writes_to_it(run_client, client, v
     assert list(trace.processes.values()).count("trace") == 2
 
 
+def test_pointers_of_calls_that_are_refused(traced):
+    """They are looked at without trusting them: what cannot be read is shown as the pointer."""
+    trace = traced("refused")
+    *others, nowhere, last = trace.named("clCreateKernel")
+    assert others and nowhere.arguments["error"] == last.arguments["error"] == "CL_INVALID_PROGRAM"
+    assert last.arguments["kernel_name"] == "last"
+    place = nowhere.arguments["kernel_name"]
+    assert place % 4096 == 0
+    (launch,) = trace.named("clEnqueueNDRangeKernel")
+    for name in ("global_work_offset", "global_work_size", "local_work_size"):
+        assert launch.arguments[name] == place
+    (image,) = trace.named("clCreateImage")
+    assert image.arguments["image_format"] == image.arguments["image_desc"] == place
+    assert trace.named("clBuildProgram")[-1].arguments["options"] == place
+    assert trace.named("clEnqueueReadBufferRect")[0].arguments["region"] == place
+    made = trace.named("clCreateCommandQueueWithProperties")[-1]
+    assert made.arguments["properties"] == place
+
+
 def test_a_file_that_cannot_be_written(run_client, tmp_path):
     where = {"CL_DRIVER_TRACE": f"{tmp_path}/no/such/folder/trace", "CL_DRIVER_LOG": "errors"}
     done = run_client("tools/trace", "plain", env=where, timeout=300)

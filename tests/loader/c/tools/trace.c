@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -134,6 +135,31 @@ static void large(void) {
     OK(clFinish(queue));
 }
 
+/* Calls that fail by their first argument, with pointers to nothing, or to what lies before nothing. */
+static void refused(void) {
+    long page = sysconf(_SC_PAGESIZE);
+    char *pages = mmap(NULL, 2 * (size_t)page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(pages != MAP_FAILED && !munmap(pages + page, (size_t)page));
+    const void *nowhere = pages + page;
+    char *last = strcpy(pages + page - 5, "last");
+    cl_command_queue queue = make_queue(context, device, 0);
+    cl_mem buffer = make_buffer(context, 64);
+    cl_kernel kernel = kernel_on("twice", buffer);
+    cl_int code;
+    CHECK(!clCreateKernel((cl_program)queue, nowhere, &code) && code == CL_INVALID_PROGRAM);
+    CHECK(!clCreateKernel((cl_program)queue, last, &code) && code == CL_INVALID_PROGRAM);
+    EXPECT(clBuildProgram((cl_program)queue, 0, NULL, nowhere, NULL, NULL), CL_INVALID_PROGRAM);
+    EXPECT(
+        clEnqueueNDRangeKernel((cl_command_queue)buffer, kernel, 1, nowhere, nowhere, nowhere, 0, NULL, NULL),
+        CL_INVALID_COMMAND_QUEUE);
+    CHECK(!clCreateImage((cl_context)queue, 0, nowhere, nowhere, NULL, &code) && code == CL_INVALID_CONTEXT);
+    CHECK(!clCreateCommandQueueWithProperties((cl_context)queue, device, nowhere, &code) &&
+          code == CL_INVALID_CONTEXT);
+    EXPECT(clEnqueueReadBufferRect((cl_command_queue)buffer, buffer, CL_TRUE, nowhere, nowhere, nowhere, 0, 0,
+                                   0, 0, pages, 0, NULL, NULL),
+           CL_INVALID_COMMAND_QUEUE);
+}
+
 int main(int count, char **arguments) {
     CHECK(count > 1);
     const char *scene = arguments[1];
@@ -149,6 +175,8 @@ int main(int count, char **arguments) {
         dies(0);
     else if (!strcmp(scene, "forks"))
         forks();
+    else if (!strcmp(scene, "refused"))
+        refused();
     else if (!strcmp(scene, "large"))
         large();
     else

@@ -1,0 +1,1 @@
+"""Trying local sizes and build options of a kernel (README.md)."""
