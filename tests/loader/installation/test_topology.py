@@ -10,6 +10,7 @@ from tests.topologies import make_machine
 
 PROGRAM = """
 import ctypes
+import random
 import sys
 sys.path.insert(0, {root!r})
 from tests.loader.opencl import OpenCL, cl
@@ -47,6 +48,12 @@ def run(device):
         o.ok("clEnqueueNDRangeKernel", queue, kernel, 1, None, [1 << shift], [1], 0, None, None)
     found = (ctypes.c_uint32 * count)()
     o.ok("clEnqueueReadBuffer", queue, counts, 1, 0, 4 * count, found, 0, None, None)
+    # What the device's threads copy, each its part.
+    words = (ctypes.c_uint32 * (3 << 20)).from_buffer(bytearray(random.Random(1).randbytes(12 << 20)))
+    copy = o.make("clCreateBuffer", context, cl.CL_MEM_COPY_HOST_PTR, 12 << 20, words)
+    read = (ctypes.c_uint32 * (3 << 20))()
+    o.ok("clEnqueueReadBuffer", queue, copy, 1, 0, 12 << 20, read, 0, None, None)
+    assert bytes(read) == bytes(words)
     return all(found[i] == sum(i < 1 << shift for shift in SHIFTS) for i in range(count))
 
 
