@@ -71,8 +71,8 @@ _ROWS = (
         "CL_DRIVER_TOPOLOGY",
         "path",
         "",
-        "A folder that tells of CPUs, memory nodes and caches as /sys/devices/system does, for tests: the device "
-        "has the CPUs that are online there.",
+        "A folder that tells of CPUs, memory nodes and caches as /sys/devices/system does, for tests: the "
+        "device has the CPUs that are online there.",
     ),
     Setting(
         "CL_DRIVER_CACHE_DIR",
