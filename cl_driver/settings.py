@@ -68,6 +68,13 @@ _ROWS = (
         "The number of compute units, instead of the CPUs that the process may use.",
     ),
     Setting(
+        "CL_DRIVER_TOPOLOGY",
+        "path",
+        "",
+        "A folder that tells of CPUs, memory nodes and caches as /sys/devices/system does, for tests: the "
+        "device has the CPUs that are online there.",
+    ),
+    Setting(
         "CL_DRIVER_CACHE_DIR",
         "path",
         "",

@@ -159,12 +159,12 @@ def _by_affinity_domain(device: Device, values: list[int]) -> tuple[list[Cpus], 
         # "The implementation shall find the first level along which the device or sub-device may be further
         # subdivided in the order NUMA, L4, L3, L2, L1".
         for candidate, name in DOMAINS.items():
-            parts = topology.groups(device.cpus, name)
+            parts = topology.groups(device.cpus, name, topology.system())
             if len(parts) > 1:
                 return parts, candidate
         raise CLError(cl.CL_DEVICE_PARTITION_FAILED, "all compute units share every cache")
     require(domain in DOMAINS, cl.CL_INVALID_VALUE, f"{domain:#x} is not an affinity domain")
-    parts = topology.groups(device.cpus, DOMAINS[domain])
+    parts = topology.groups(device.cpus, DOMAINS[domain], topology.system())
     # "valid but not supported by the device": a level that the machine does not have.
     require(parts, cl.CL_INVALID_VALUE, f"there is no {DOMAINS[domain]} here")
     require(len(parts) > 1, cl.CL_DEVICE_PARTITION_FAILED, f"all compute units share the {DOMAINS[domain]}")

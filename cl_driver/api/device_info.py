@@ -151,7 +151,7 @@ def _extensions(device: Device) -> dict[str, tuple[int, int, int]]:
 def _affinity_domains(device: Device) -> int:
     found = 0
     for domain, name in DOMAINS.items():
-        if len(topology.groups(device.cpus, name)) > 1:
+        if len(topology.groups(device.cpus, name, topology.system())) > 1:
             found |= domain
     return found | (cl.CL_DEVICE_AFFINITY_DOMAIN_NEXT_PARTITIONABLE if found else 0)
 

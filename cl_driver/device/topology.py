@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from .. import settings
 from .files import numbered, read
 
 SYSTEM = "/sys/devices/system"
+
+
+def system() -> str:
+    """The folder that tells: /sys/devices/system, or CL_DRIVER_TOPOLOGY."""
+    return settings.text("CL_DRIVER_TOPOLOGY") or SYSTEM
 
 
 class Cache:
@@ -79,8 +85,10 @@ def groups(cpus: tuple[int, ...], domain: str, system: str = SYSTEM) -> list[tup
     if domain == "numa":
         sharers = {cpu: node for node in nodes(system) for cpu in node}
     else:
-        level = int(domain[1])
-        sharers = {cpu: found.cpus for cpu in cpus if (found := cache(cpu, level, system))}
+        sharers = {}
+        for cpu in cpus:  # one look for all that share a cache: there may be hundreds of CPUs
+            if cpu not in sharers and (found := cache(cpu, int(domain[1]), system)):
+                sharers.update(dict.fromkeys({*found.cpus, cpu}, found.cpus))
     if any(cpu not in sharers for cpu in cpus):
         return []
     split: dict[frozenset[int], list[int]] = {}

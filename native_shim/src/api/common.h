@@ -20,4 +20,8 @@ cl_int cld_check_devices(const struct cld_context *context, cl_uint num_devices,
                          const cl_device_id *device_list, struct cld_device *const **devices,
                          uint32_t *count);
 
+/* Copies what a new memory object begins with. On machines of several memory nodes the device's threads copy
+ * much of it, each the part that it will have of commands, so that its pages come to its node. */
+void cld_context_copy(struct cld_context *context, void *to, const void *from, size_t size);
+
 #endif

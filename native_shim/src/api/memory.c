@@ -145,7 +145,7 @@ static cl_mem create_buffer(cl_context handle, const cl_mem_properties *properti
         if (!cld_memory_allocate(mem))
             status = CL_MEM_OBJECT_ALLOCATION_FAILURE;
         else if (host_ptr)
-            memcpy(mem->data, host_ptr, size);
+            cld_context_copy(context, mem->data, host_ptr, size);
     }
     if (cld_kcheck_is_on && !status)
         cld_kcheck_allocated(mem->data, size, "made by clCreateBuffer", host_ptr || read.is_external);

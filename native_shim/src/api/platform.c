@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/numa.h"
 #include "base/settings.h"
 #include "memory/svm_types.h"
 #include "object/call.h"
@@ -106,9 +107,12 @@ static uint32_t usable_cpus(uint32_t **cpus) {
 }
 
 static void make_root_device(void) {
-    uint32_t *cpus;
-    uint32_t usable = usable_cpus(&cpus);
-    if (!usable)
+    enum { MOST_CPUS = 4096 };
+    uint32_t *cpus = NULL, usable = 0;
+    const char *topology = cld_setting(CL_DRIVER_TOPOLOGY_SETTING);
+    if (*topology)
+        cpus = cld_online_cpus(topology, MOST_CPUS, &usable);
+    if (!cpus && !(usable = usable_cpus(&cpus)))
         return;
     uint32_t limit = cpu_limit();
     int64_t wanted = cld_setting_int(CL_DRIVER_THREADS_SETTING, limit && limit < usable ? limit : usable);

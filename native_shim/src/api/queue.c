@@ -4,10 +4,14 @@
 
 #include "api/common.h"
 #include "base/settings.h"
+#include "base/thread.h"
+#include "check/check.h"
+#include "enqueue/enqueue.h"
 #include "object/call.h"
 #include "object/info.h"
 #include "object/lock.h"
 #include "runtime/command.h"
+#include "runtime/worker.h"
 
 enum { SUPPORTED = CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE | CL_QUEUE_PROFILING_ENABLE };
 
@@ -119,6 +123,32 @@ static cl_command_queue make_queue(struct cld_context *context, struct cld_devic
     if (errcode_ret)
         *errcode_ret = CL_SUCCESS;
     return (cl_command_queue)queue;
+}
+
+/* Bytes of several pages for each thread of a large machine. */
+enum { WORTH_SHARING = 4 << 20 };
+
+void cld_context_copy(struct cld_context *context, void *to, const void *from, size_t size) {
+    struct cld_device *device = context->devices[0];
+    const struct cld_self *self = cld_self();
+    bool may_share = size >= WORTH_SHARING && device->compute_units > 1 && !cld_kcheck_is_on &&
+                     self->role == CLD_HOST_THREAD && !self->executing;
+    struct cld_queue *queue = NULL;
+    bool is_done = false;
+    unsigned threads;
+    if (may_share)
+        queue = (struct cld_queue *)make_queue(context, device, 0, 0, (struct hints){0}, NULL, NULL);
+    if (queue && cld_pool_places(queue, &threads)) {
+        const struct cld_copy_region region = {
+            .destination = to, .source = from, .width = size, .height = 1, .depth = 1};
+        const struct cld_wait wait = {0};
+        queue->properties = 0; /* nobody is to see it */
+        is_done = !cld_enqueue_copy(queue, CL_COMMAND_WRITE_BUFFER, NULL, NULL, &region, true, &wait);
+    }
+    if (queue)
+        cld_object_release(queue, CLD_QUEUE, CL_INVALID_COMMAND_QUEUE);
+    if (!is_done) /* by this thread; so if the context is at its end, or there is no memory for a command */
+        memcpy(to, from, size);
 }
 
 CL_API_ENTRY cl_command_queue CL_API_CALL

@@ -30,7 +30,7 @@ struct cld_self {
     bool blocked;          /* callback threads: in a wait, counted as such */
     bool has_low_priority; /* base/own_thread.h */
     unsigned slot; /* of the last command that this thread shared with others (base/work_stealing.h) */
-    unsigned home; /* of a worker that stays on a memory node: the slot that it prefers */
+    unsigned home; /* of a worker: the slot that it prefers of as many as there are threads */
     struct cld_thread kernel;
     size_t local_capacity, scratch_capacity, counts_capacity;
     uint8_t *counts;                   /* launch/privatised_histogram.c */

@@ -13,7 +13,9 @@ struct range {
     _Alignas(LINE) _Atomic uint64_t quanta;
     uint64_t step; /* the most quanta of the next chunk; of the thread that has the slot */
     bool taken;
-    uint16_t node;
+    /* Slots that share the cache with this one, and those that share the memory node, up to the second number
+     * of each: all of them where the machine has one of each. */
+    uint16_t cache[2], node[2];
 };
 
 struct cld_work {
@@ -42,8 +44,38 @@ static uint64_t begin_of(uint64_t count, unsigned slots, unsigned slot) {
     return count / slots * slot + (slot < more ? slot : more);
 }
 
+/* The places of slots are in order, so that those that are as near have no others between them. */
+static void find_neighbours(struct cld_work *share, unsigned slot, const struct cld_place *places,
+                            unsigned threads) {
+    struct range *range = &share->ranges[slot];
+    range->cache[0] = range->node[0] = 0;
+    range->cache[1] = range->node[1] = (uint16_t)share->slots;
+    if (!places)
+        return;
+    struct cld_place own = places[cld_home_of_slot(slot, share->slots, threads)];
+    range->cache[0] = range->node[0] = range->cache[1] = range->node[1] = (uint16_t)slot;
+    for (unsigned i = slot; i-- > 0;) {
+        unsigned nearness = cld_nearness(own, places[cld_home_of_slot(i, share->slots, threads)]);
+        if (nearness == 2)
+            range->cache[0] = (uint16_t)i;
+        if (nearness)
+            range->node[0] = (uint16_t)i;
+        else
+            break;
+    }
+    for (unsigned i = slot; i < share->slots; i++) {
+        unsigned nearness = cld_nearness(own, places[cld_home_of_slot(i, share->slots, threads)]);
+        if (nearness == 2)
+            range->cache[1] = (uint16_t)(i + 1);
+        if (nearness)
+            range->node[1] = (uint16_t)(i + 1);
+        else
+            break;
+    }
+}
+
 struct cld_work *cld_work_new(uint64_t first, uint64_t total, uint64_t grain, uint64_t usual, unsigned slots,
-                              const uint16_t *nodes) {
+                              const struct cld_place *places, unsigned threads) {
     struct cld_work *share =
         aligned_alloc(LINE, offsetof(struct cld_work, ranges) + slots * sizeof(struct range));
     if (!share)
@@ -61,15 +93,31 @@ struct cld_work *cld_work_new(uint64_t first, uint64_t total, uint64_t grain, ui
         atomic_init(&share->ranges[i].quanta, pack(begin_of(count, slots, i), begin_of(count, slots, i + 1)));
         share->ranges[i].step = 1;
         share->ranges[i].taken = false;
-        share->ranges[i].node = nodes ? nodes[i] : 0;
+        find_neighbours(share, i, places, threads);
     }
     return share;
 }
 
+/* Of the slots between two numbers: *slot, or the next one after it that nobody has, all around. */
+static bool find_free(const struct cld_work *share, const unsigned between[2], unsigned *slot) {
+    unsigned at = *slot;
+    for (unsigned left = between[1] - between[0]; left; left--) {
+        if (!share->ranges[at].taken) {
+            *slot = at;
+            return true;
+        }
+        at = at + 1 < between[1] ? at + 1 : between[0];
+    }
+    return false;
+}
+
 unsigned cld_work_join(struct cld_work *share, unsigned preferred) {
-    unsigned slot = preferred < share->slots ? preferred : 0;
-    while (share->ranges[slot].taken)
-        slot = slot + 1 < share->slots ? slot + 1 : 0;
+    unsigned slot = preferred < share->slots ? preferred : 0, all[2] = {0, share->slots};
+    const struct range *wanted = &share->ranges[slot];
+    const unsigned nearer[2][2] = {{wanted->cache[0], wanted->cache[1]}, {wanted->node[0], wanted->node[1]}};
+    bool is_found = find_free(share, nearer[0], &slot) || find_free(share, nearer[1], &slot) ||
+                    find_free(share, all, &slot);
+    (void)is_found; /* there is one */
     share->ranges[slot].taken = true;
     return slot;
 }
@@ -106,16 +154,13 @@ static bool take_own(const struct cld_work *share, struct range *own, uint64_t *
     return true;
 }
 
-static struct range *longest(struct cld_work *share, uint16_t node, uint64_t *seen) {
+static struct range *longest(struct cld_work *share, unsigned first, unsigned last, uint64_t *seen) {
     struct range *found = NULL;
     uint64_t most = 0;
-    bool is_near = false;
-    for (unsigned i = 0; i < share->slots; i++) {
+    for (unsigned i = first; i < last; i++) {
         uint64_t quanta = atomic_load_explicit(&share->ranges[i].quanta, memory_order_acquire);
         uint64_t length = end_of(quanta) > next_of(quanta) ? end_of(quanta) - next_of(quanta) : 0;
-        bool nearer = share->ranges[i].node == node;
-        if (length && (nearer > is_near || (nearer == is_near && length > most))) {
-            is_near = nearer;
+        if (length > most) {
             most = length;
             found = &share->ranges[i];
             *seen = quanta;
@@ -124,11 +169,25 @@ static struct range *longest(struct cld_work *share, uint16_t node, uint64_t *se
     return found;
 }
 
+/* Whom to take from: of those that share the cache, then of the node, then of others. Each look at a range
+ * fetches a line that its owner writes to, and hundreds of threads look at the end of a command; so once one
+ * has found nothing anywhere the others look no further than among those that share their cache. */
+static struct range *victim(struct cld_work *share, const struct range *own, uint64_t *seen) {
+    bool is_one_node = own->node[1] - own->node[0] == (int)share->slots;
+    bool is_one_cache = own->cache[1] - own->cache[0] == own->node[1] - own->node[0];
+    struct range *found = longest(share, own->cache[0], own->cache[1], seen);
+    if (found || atomic_load_explicit(&share->drained, memory_order_relaxed))
+        return found;
+    if (!is_one_cache)
+        found = longest(share, own->node[0], own->node[1], seen);
+    return found || is_one_node ? found : longest(share, 0, share->slots, seen);
+}
+
 /* Takes the second half of another's range: a chunk of it at once, the rest becomes the thread's own range,
  * which is empty, so that nobody else writes to it. */
 static bool steal(struct cld_work *share, struct range *own, uint64_t *next, uint64_t *end) {
     uint64_t seen;
-    for (struct range *from; (from = longest(share, own->node, &seen));) {
+    for (struct range *from; (from = victim(share, own, &seen));) {
         uint64_t middle = next_of(seen) + (end_of(seen) - next_of(seen)) / 2, last = end_of(seen);
         if (!replace(from, &seen, next_of(seen), middle))
             continue;
@@ -174,4 +233,8 @@ bool cld_work_is_open(const struct cld_work *share, unsigned participants) {
 
 unsigned cld_work_places(const struct cld_work *share, unsigned participants) {
     return participants < share->slots ? share->slots - participants : 0;
+}
+
+unsigned cld_work_slots(const struct cld_work *share) {
+    return share->slots;
 }

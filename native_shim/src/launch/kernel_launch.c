@@ -452,6 +452,9 @@ static void begin_kernel(struct cld_event *command) {
              time >= AHEAD_TIME)
         command->kernel.ahead_piece =
             cld_prefetch_piece(&info->ahead, (uint64_t)items_of(info, launch), command->total);
+    /* Threads take whole pieces: of many threads none would have chunks that contain one. */
+    if (command->kernel.ahead_piece)
+        command->grain = command->kernel.ahead_piece;
 }
 
 /* Launches that are compared for another reason stay as they are. */
@@ -464,8 +467,10 @@ static struct cld_alone_run *alone_kernel(struct cld_event *command) {
 
 /* What a launch leaves behind, of a command that may be launched again. */
 static void rest_kernel(struct cld_event *command, cl_int status) {
-    if (command->kernel.ahead_piece)
+    if (command->kernel.ahead_piece) {
         cld_prefetch_conclude(&command->kernel.info->ahead, command->kernel.info->name);
+        command->grain = 1;
+    }
     if (trial_of(command))
         cld_ab_run_end(command->kernel.info->name, command->kernel.trial,
                        status == CL_COMPLETE ? command->total : 0);

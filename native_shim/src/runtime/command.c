@@ -656,8 +656,9 @@ static bool share(struct cld_event *command, struct cld_self *self, uint64_t don
     unsigned called = spare < others ? spare : others;
     if (!called && unit * (double)(command->total - done) < BUSY_TIME)
         return false;
-    command->share =
-        cld_work_new(done, command->total, grain, usual, others + 1, cld_pool_nodes(command->queue));
+    unsigned threads;
+    const struct cld_place *places = cld_pool_places(command->queue, &threads);
+    command->share = cld_work_new(done, command->total, grain, usual, others + 1, places, threads);
     if (!command->share)
         return false;
     struct cld_later later = {.soon = cld_pool_open(command, self, called), .free = others - called};

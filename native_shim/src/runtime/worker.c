@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "runtime/worker.h"
 
+#include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,7 @@
 #include "base/log.h"
 #include "base/numa.h"
 #include "base/own_thread.h"
+#include "base/settings.h"
 #include "base/thread.h"
 #include "base/work_stealing.h"
 #include "object/lock.h"
@@ -27,11 +29,11 @@ struct cld_pool {
     _Atomic bool stop;
     unsigned threads; /* that the device has */
     struct cld_device *device;
-    uint8_t number;        /* of those of the device */
-    uint32_t *cpus;        /* of the device, in the order of memory nodes; NULL where those are one */
-    uint16_t *nodes;       /* theirs */
-    _Atomic int32_t users; /* the device, and each thread */
-    struct cld_pool *next; /* with pools_lock held */
+    uint8_t number;           /* of those of the device */
+    uint32_t *cpus;           /* of the device, in the order of their places */
+    struct cld_place *places; /* theirs; NULL where they are in one place */
+    _Atomic int32_t users;    /* the device, and each thread */
+    struct cld_pool *next;    /* with pools_lock held */
 
     _Alignas(LINE) _Atomic uint32_t epoch; /* counts the calls for help; workers sleep on it */
     /* Threads for which there is work, without those that are on their way to it: stored with the lock held,
@@ -39,7 +41,7 @@ struct cld_pool {
     _Atomic unsigned places_free;
 
     _Alignas(LINE) _Atomic unsigned started;
-    _Atomic unsigned places;
+    _Atomic unsigned homes;      /* that were given to threads */
     _Atomic unsigned held;       /* of those started, by commands that may wait for others: more may be */
     _Atomic unsigned idle;       /* of them, looking for work or asleep */
     _Atomic unsigned coming;     /* of them, with a place that they have taken */
@@ -51,12 +53,13 @@ struct cld_pool {
 static pthread_mutex_t pools_lock = PTHREAD_MUTEX_INITIALIZER; /* making pools, and their list */
 static struct cld_pool *pools;
 
-static void find_nodes(struct cld_pool *pool) {
+static void find_places(struct cld_pool *pool) {
     size_t size = pool->threads * sizeof *pool->cpus;
     if (!pool->device->cpus || !(pool->cpus = malloc(size)))
         return;
     memcpy(pool->cpus, pool->device->cpus, size);
-    pool->nodes = cld_numa_nodes(CLD_NUMA_FOLDER, pool->cpus, pool->threads);
+    const char *folder = cld_setting(CL_DRIVER_TOPOLOGY_SETTING);
+    pool->places = cld_places(*folder ? folder : CLD_SYSTEM_FOLDER, pool->cpus, pool->threads);
 }
 
 /* It is held for less time than it takes to sleep and be woken. */
@@ -86,7 +89,7 @@ static struct cld_pool *pool_of(const struct cld_queue *queue) {
         pool->threads = device->compute_units ? device->compute_units : 1;
         pool->device = device;
         pool->number = queue->pool;
-        find_nodes(pool);
+        find_places(pool);
         atomic_init(&pool->users, 1);
         pool->next = pools;
         pools = pool;
@@ -100,19 +103,31 @@ unsigned cld_pool_threads(const struct cld_queue *queue) {
     return queue->threads;
 }
 
-const uint16_t *cld_pool_nodes(const struct cld_queue *queue) {
+const struct cld_place *cld_pool_places(const struct cld_queue *queue, unsigned *threads) {
     const struct cld_pool *pool = pool_of(queue);
-    return pool ? pool->nodes : NULL;
+    *threads = pool ? pool->threads : 1;
+    return pool ? pool->places : NULL;
 }
 
 bool cld_pool_may_help(const struct cld_queue *queue, const struct cld_self *self) {
     return !queue->device->parent && queue->pool == CLD_FOREGROUND && !self->executing;
 }
 
+/* Where there are several places, workers stay in that of their home; a thread of the host is where it is. */
+static unsigned preferred_slot(const struct cld_pool *pool, const struct cld_event *command,
+                               const struct cld_self *self) {
+    if (!pool || !pool->places)
+        return self->slot;
+    unsigned home = self->home;
+    if (self->role != CLD_WORKER_THREAD &&
+        (home = cld_cpu_index(pool->cpus, pool->threads, sched_getcpu())) == pool->threads)
+        return self->slot;
+    return cld_slot_of_home(home, cld_work_slots(command->share), pool->threads);
+}
+
 /* With the lock held, or before anybody else knows of it. */
 static void join(const struct cld_pool *pool, struct cld_event *command, struct cld_self *self) {
-    bool stays = pool && pool->nodes && self->role == CLD_WORKER_THREAD;
-    self->slot = cld_work_join(command->share, stays ? self->home : self->slot);
+    self->slot = cld_work_join(command->share, preferred_slot(pool, command, self));
 }
 
 /* Whether another thread may join an open command. Those that may wait for others get no more threads than
@@ -204,7 +219,7 @@ static void unuse(struct cld_pool *pool) {
     pthread_mutex_unlock(&pools_lock);
     pthread_mutex_destroy(&pool->lock);
     free(pool->cpus);
-    free(pool->nodes);
+    free(pool->places);
     free(pool);
 }
 
@@ -221,17 +236,25 @@ static void bind(pthread_attr_t *attributes, const struct cld_device *device) {
     cld_cpus_bind(attributes, device->cpus, device->compute_units);
 }
 
-static bool start(const struct cld_device *device, bool is_low, enum cld_role role, void *(*function)(void *),
-                  void *argument) {
+static int try_start(const struct cld_device *device, bool is_low, enum cld_role role,
+                     void *(*function)(void *), void *argument) {
     pthread_attr_t attributes;
-    if (pthread_attr_init(&attributes))
-        return false;
+    int failed = pthread_attr_init(&attributes);
+    if (failed)
+        return failed;
     if (device && device->cpus)
         bind(&attributes, device);
     int error = is_low ? cld_own_low_thread(&attributes, STACK_SIZE, role, function, argument)
                        : cld_own_thread(NULL, &attributes, STACK_SIZE, role, function, argument);
     pthread_attr_destroy(&attributes);
-    return !error;
+    return error;
+}
+
+/* CPUs may have gone offline, or be none of this machine's (CL_DRIVER_TOPOLOGY): the thread goes anywhere. */
+static bool start(const struct cld_device *device, bool is_low, enum cld_role role, void *(*function)(void *),
+                  void *argument) {
+    int error = try_start(device, is_low, role, function, argument);
+    return !error || (error == EINVAL && !try_start(NULL, is_low, role, function, argument));
 }
 
 bool cld_thread_start(const struct cld_device *device, enum cld_role role, void *(*function)(void *),
@@ -390,14 +413,14 @@ bool cld_pool_help(const struct cld_event *event, struct cld_self *self, struct 
     }
 }
 
-/* A worker keeps its slot, and with it its part of the data, as far as it can. It stays on the memory node
- * where that will be, if there are several, and else goes where the system likes: a bound thread waits for
- * its CPU while others are idle. */
+/* A worker keeps its slot, and with it its part of the data, as far as it can. It stays in the place where
+ * that will be, if there are several, and else goes where the system likes: a bound thread waits for its CPU
+ * while others are idle. */
 static void take_home(struct cld_pool *pool, struct cld_self *self) {
     self->slot = self->home =
-        (atomic_fetch_add(&pool->places, 1) + 1) % pool->threads; /* the host begins with 0 */
-    if (pool->nodes)
-        cld_numa_stay(pool->cpus, pool->nodes, pool->nodes[self->slot], pool->threads);
+        (atomic_fetch_add(&pool->homes, 1) + 1) % pool->threads; /* the host begins with 0 */
+    if (pool->places)
+        cld_stay(pool->cpus, pool->places, pool->places[self->home], pool->threads);
 }
 
 /* False if somebody has called, and may have counted on this thread: it has to look for work once more. */

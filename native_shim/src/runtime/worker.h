@@ -53,8 +53,8 @@ bool cld_pool_may_help(const struct cld_queue *queue, const struct cld_self *sel
 /* Threads that may work on one command of that queue. */
 unsigned cld_pool_threads(const struct cld_queue *queue);
 
-/* The memory nodes of those threads, by the slot of a share that they prefer; NULL where there is one. */
-const uint16_t *cld_pool_nodes(const struct cld_queue *queue);
+/* The places of the pool's threads, by their homes, and how many these are; NULL where all are in one. */
+const struct cld_place *cld_pool_places(const struct cld_queue *queue, unsigned *threads);
 
 /* Starts a detached thread of the driver's own, on the device's CPUs if there is one. False if it cannot be.
  */

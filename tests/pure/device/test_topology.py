@@ -3,6 +3,7 @@
 import pytest
 
 from cl_driver.device import topology
+from tests.topologies import make_machine
 
 
 def write(path, text):
@@ -49,6 +50,41 @@ def test_groups_by_each_domain(machine):
     assert topology.groups(cpus, "l3", machine) == [(0, 1, 4, 5), (2, 3, 6, 7)]
     assert topology.groups(cpus, "l2", machine) == [(0, 4), (1, 5), (2, 6), (3, 7)]
     assert topology.groups((1, 2, 5), "l1", machine) == [(1, 5), (2,)]
+
+
+@pytest.fixture
+def large_machine(tmp_path):
+    """Two nodes of 96 CPUs, of which 16 share an L3 cache; a third one has memory only."""
+    make_machine(tmp_path, nodes=[range(96), range(96, 192)], sharers=16)
+    write(tmp_path / "node" / "node2" / "cpulist", "")
+    return str(tmp_path)
+
+
+def test_a_large_machine(large_machine):
+    cpus = tuple(range(192))
+    assert topology.groups(cpus, "numa", large_machine) == [cpus[:96], cpus[96:]]
+    assert topology.groups(cpus, "l3", large_machine) == [cpus[at : at + 16] for at in range(0, 192, 16)]
+    assert topology.groups(cpus, "l2", large_machine) == [(cpu,) for cpu in cpus]
+
+
+def test_a_mask_of_part_of_a_node(large_machine):
+    assert topology.groups((90, 91, 95), "numa", large_machine) == [(90, 91, 95)]
+    assert topology.groups((95, 96, 100), "numa", large_machine) == [(95,), (96, 100)]
+    assert topology.groups((14, 15, 16), "l3", large_machine) == [(14, 15), (16,)]
+
+
+def test_one_look_for_all_that_share_a_cache(large_machine, monkeypatch):
+    looks = []
+    monkeypatch.setattr(topology, "cache", lambda *of, cache=topology.cache: looks.append(of) or cache(*of))
+    topology.groups(tuple(range(192)), "l3", large_machine)
+    assert [cpu for cpu, _, _ in looks] == list(range(0, 192, 16))
+
+
+def test_a_setting_names_the_folder(monkeypatch):
+    monkeypatch.delenv("CL_DRIVER_TOPOLOGY", raising=False)
+    assert topology.system() == topology.SYSTEM
+    monkeypatch.setenv("CL_DRIVER_TOPOLOGY", "/some/machine")
+    assert topology.system() == "/some/machine"
 
 
 def test_a_level_that_is_not_there_gives_no_groups(machine):
