@@ -2,8 +2,8 @@
 
 The dividers of Arm's own cores take 7 to 20 cycles for the root and the quotient of a vector (Neoverse N1 to
 V2, as LLVM has them), and what is here takes 3 to 5. Apple's take 3, so it is not for them. frsqrte is within
-2^-8, frsqrts makes 2^-15 of it, and the second step adds the residual, as expand/reciprocals.py does. OpenCL C
-allows 2 ulp (section 7.4). Subnormals, zeros, infinities and NaN are as IEEE 754 has them.
+2^-8, frsqrts makes 2^-15 of it, and the second step adds the residual, as expand/reciprocals.py does. OpenCL
+C allows 2 ulp (section 7.4). Subnormals, zeros, infinities and NaN are as IEEE 754 has them.
 """
 
 from __future__ import annotations
