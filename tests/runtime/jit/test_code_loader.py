@@ -98,8 +98,8 @@ def _maps() -> list[tuple[int, int, str]]:
 
 
 def _maps_tell_pages_apart() -> bool:
-    """Whether /proc/self/maps has each page's permissions: qemu's shows what it has mapped itself, where pages
-    of code and those that are only to be read are the same."""
+    """Whether /proc/self/maps has each page's permissions. qemu's shows what it has mapped itself: pages
+    of code and those that are only to be read are the same there."""
     size = mmap.PAGESIZE
     with mmap.mmap(-1, 3 * size) as pages:
         address = ctypes.addressof(ctypes.c_char.from_buffer(pages))
