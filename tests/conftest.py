@@ -16,6 +16,9 @@ sys.path.insert(0, str(ROOT))
 # What the tests make goes here: compiled clients, loaders, the compile cache of the tests.
 MADE = ROOT / "build" / "test"
 
+# How many times as long programs may take: for emulators and machines that others keep busy.
+PATIENCE = float(os.environ.get("CL_DRIVER_TEST_PATIENCE") or 1)
+
 
 def pytest_collection_modifyitems(items) -> None:
     """Marks the tests of core.toml with the suites that they stand in for, and those that download."""

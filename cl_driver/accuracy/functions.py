@@ -93,7 +93,7 @@ _ALL = (
     _bounded("log10", (3, 3, 2), "as log, 1/log(10) in two parts"),
     _bounded("log1p", (2, 2, 2), "as log; f = 2^-k x + (2^-k - 1) by fma"),
     _exact("logb", "bits"),
-    _bounded("rsqrt", (2, 2, 1), "of an estimate; without AVX-512 1 / sqrt(x)"),
+    _bounded("rsqrt", (2, 2, 1), "of an estimate (AVX-512, NEON), else 1 / sqrt(x)"),
     _bounded("sin", (4, 4, 2), "as cos"),
     _bounded("sincos", (4, 4, 2), "as cos"),
     _bounded("sinh", (4, 4, 2), "polynomial below 1; exp / 2 - 1 / (2 exp); as cosh (double)"),

@@ -115,8 +115,10 @@ class Cpu:
 
     @property
     def has_slow_division(self) -> bool:
-        """Whether estimates and Newton's method are much faster for vectors of 512 bits than the divider, as
-        on Intel's cores."""
+        """Whether estimates and Newton's method are much faster than the divider for the longest vectors: of
+        512 bits on Intel's cores, and NEON's on those that Arm has designed."""
+        if self.architecture == "aarch64":
+            return self.vendor == "Arm"
         return self.vendor == "GenuineIntel" and self.vector_bytes == 64
 
     @property

@@ -245,7 +245,7 @@ def make_target(
     names = tuple(sorted(features))
     if parts not in PARTS:
         parts = ""
-    slow = bits == 512 and cpu.has_slow_division
+    slow = bits == cpu.vector_bytes * 8 and cpu.has_slow_division
     lanes = bits, width or 0, width or sub_group_size or 0, parts
     return Target(
         _triple(cpu.architecture),

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT, compile_c
+from tests.conftest import PATIENCE, ROOT, compile_c
 
 CLIENTS = Path(__file__).parent / "c"
 
@@ -122,7 +122,8 @@ def run_client(client, variables):
     """run_client(name, *arguments, loader=None, env={}, timeout=60): runs c/<name>.c.
 
     A client exits with 0 or says what is wrong; returns the finished process. loader: the libOpenCL.so.1 to
-    use; Debian's without. env: variables besides; a value of None removes one.
+    use; Debian's without. env: variables besides; a value of None removes one. timeout: in seconds, for
+    CL_DRIVER_TEST_PATIENCE=1.
     """
 
     def run(
@@ -145,7 +146,7 @@ def run_client(client, variables):
             command,
             capture_output=True,
             text=True,
-            timeout=timeout,
+            timeout=timeout * PATIENCE,
             check=False,
             env=full,
             stdin=subprocess.DEVNULL,

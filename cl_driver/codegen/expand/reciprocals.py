@@ -55,23 +55,27 @@ def pays_for_root(e: FunctionEmitter, f: Form, i: Instruction) -> bool:
     options = e.options
     if not options.slow_division or options.exact_division or f.count * 32 < options.vector_bits:
         return False
-    return is_float(i) and not is_strict(i)
+    return not options.aarch64 and is_float(i) and not is_strict(i)
 
 
 def pays_f64(e: FunctionEmitter, f: Form, i: Instruction) -> bool:
     """The same for roots of doubles."""
     options = e.options
-    if not options.slow_division or f.count * 64 < options.vector_bits or f.count % 8:
+    if not options.slow_division or f.count * 64 < options.vector_bits or f.count % 8 or options.aarch64:
         return False
     return element_type(i.type).width == 64 and "afn" not in (flags := e.flags(i)) and "fast" not in flags
 
 
 def pays_for_reciprocal_root(e: FunctionEmitter, f: Form, i: Instruction) -> bool:
-    """The same for 1 / sqrt(x), on any CPU with estimates: none divides and takes roots as fast."""
+    """The same for 1 / sqrt(x), on any x86 with estimates: none divides and takes roots as fast."""
     options, width = e.options, element_type(i.type).width
-    if width == 16 or f.count * width < max(options.vector_bits, 512) or "avx512vl" not in options.features:
+    if width == 16 or f.count & f.count - 1:
         return False
-    return f.count & f.count - 1 == 0 and not {"arcp", "afn", "fast"} & {*e.flags(i).split()}
+    if options.aarch64:  # LLVM takes no estimates there, under any flags
+        return options.slow_division and width == 32 and f.count * width >= options.vector_bits
+    if f.count * width < max(options.vector_bits, 512) or "avx512vl" not in options.features:
+        return False
+    return not {"arcp", "afn", "fast"} & {*e.flags(i).split()}
 
 
 def pays_for(e: FunctionEmitter, f: Form, element: str) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from ...spirv.enums import Op
 from ...spirv.enums import OpenCLStd as Std
 from ...spirv.module import Instruction, Type, Value
-from ..expand import reciprocals
+from ..expand import neon_roots, reciprocals
 from ..library.names import LIBRARY_INSTRUCTIONS, POINTER_RESULTS, library_name
 from ..llvm.emitter import FunctionEmitter
 from ..llvm.fast_math import without_estimates
@@ -153,12 +153,14 @@ def half_reciprocal(e: FunctionEmitter, f: Form, i: Instruction, a: str) -> str:
 
 @componentwise_extended(Std.rsqrt, Std.native_rsqrt)
 def reciprocal_square_root(e: FunctionEmitter, f: Form, i: Instruction, a: str) -> str:
-    """rsqrt: two correctly rounded steps stay within 2 ulp."""
+    """rsqrt: an estimate, or two correctly rounded steps: within 2 ulp."""
     type_ = element_type(i.type)
     if reciprocals.pays_for_reciprocal_root(e, f, i):
-        is_float = type_.width == 32
-        of_type = reciprocals.reciprocal_square_root if is_float else reciprocals.reciprocal_square_root_f64
-        return of_type(e, f, a)
+        if type_.width == 64:
+            return reciprocals.reciprocal_square_root_f64(e, f, a)
+        if e.options.aarch64:
+            return neon_roots.reciprocal_square_root(e, f, a)
+        return reciprocals.reciprocal_square_root(e, f, a)
     flags = e.flags(i)
     root = e.intrinsic("sqrt", f, ir_type(type_), a, flags=flags)
     return e.emit(f"fdiv {flags}{f(ir_type(type_))} {literal(f, type_, 1.0)}, {root}")

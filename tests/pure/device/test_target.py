@@ -93,6 +93,12 @@ def test_slow_division_is_intels():
     assert Target.from_values(make_target(intel).to_values()).slow_division
 
 
+def test_slow_division_of_aarch64_is_arms():
+    """Of the cores that Arm has designed: others' dividers are faster."""
+    arm, apple = (cpu("aarch64", " ".join(ARM.flags), vendor) for vendor in ("Arm", "Apple"))
+    assert make_target(arm).slow_division and not make_target(apple).slow_division
+
+
 def test_who_fetches_far_ahead():
     """AMD's, at any features, and it is part of the key."""
     flags = " ".join(SKYLAKE.flags)
