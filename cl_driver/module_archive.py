@@ -48,7 +48,7 @@ GROUPS: tuple[tuple[str, ...], ...] = (
 _TEXTS = ("texts",)  # where the archive has the place of what is made of texts
 
 # Those that only run where somebody waits for what they print, or have no business in these processes.
-_OTHERS = frozenset(("accuracy", "cli", "interp"))
+_OTHERS = frozenset(("accuracy", "cli", "interp", "tune"))
 
 
 class Archive:

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from cl_driver.api.generated import enums as cl
-
-from .session import Session
-from .test_devices import times as timers
+from tests.loader.core.session import Session
+from tests.loader.core.test_devices import times as timers
 
 IN_ORDER = cl.CL_QUEUE_PROFILING_ENABLE
 OUT_OF_ORDER = IN_ORDER | cl.CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE
