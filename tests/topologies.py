@@ -7,7 +7,7 @@ from pathlib import Path
 def make_machine(folder: Path, nodes: Sequence[range], sharers: int) -> None:
     """A machine of those memory nodes (their CPUs), of which so many CPUs share an L3 cache.
 
-    Each CPU has an L1 and an L2 cache of its own. folder: exists; gets cpu/online and the CPUs' and nodes' files.
+    Each CPU has an L1 and an L2 cache of its own. folder: exists; gets cpu/online and CPUs' and nodes' files.
     """
     cpus = [cpu for node in nodes for cpu in node]
     write(folder / "cpu" / "online", f"{cpus[0]}-{cpus[-1]}")
