@@ -34,6 +34,7 @@ from ..ir.instructions import (
     is_boundary,
     is_by_value,
     is_constant_int,
+    substitute,
     users,
 )
 from ..ir.layout import alignment_of, size_of
@@ -41,6 +42,7 @@ from ..ir.ops import PassOp
 from .library_calls import second_result_size, vector_place
 from .private_memory import SHADOW, Shadows, copied_size, has_known_accesses, sites_of, unwanted_end
 from .sites import ATOMIC, BARRIER, FENCE, LOAD, STORE, Site
+from .undefined import chosen_by, is_masked
 
 _SHARED = (StorageClass.CrossWorkgroup, StorageClass.Workgroup, StorageClass.Generic)
 _ADDRESSES = ADDRESS | {
@@ -69,6 +71,7 @@ class _Instrumenter:
         self.block: Block
 
     def run(self) -> None:
+        self.find_chosen()
         for block in self.function.blocks:
             old, block.instructions = block.instructions, []
             self.block = block
@@ -83,6 +86,33 @@ class _Instrumenter:
         new.line = i.line
         self.block.instructions.append(new)
         return new
+
+    def find_chosen(self) -> None:
+        """Of operations whose results the program chooses, the checks come where it does, or nowhere."""
+        replaced: dict[Value, Value] = {}
+        before: dict[Instruction, list[Instruction]] = {}  # checks by what chooses
+        for block in self.function.blocks:
+            old, block.instructions = block.instructions, []
+            for i in old:
+                if i.op is not PassOp.CheckOperation:
+                    block.instructions.append(i)
+                    continue
+                *operands, site = i.operands
+                chosen = chosen_by(i, self.used_by)
+                if chosen is not None:
+                    select, site.if_true = chosen
+                    site.chosen = True
+                    i.operands = [*operands, select.operands[0], site]
+                    i.block = select.block
+                    before.setdefault(select, []).append(i)
+                elif not is_masked(i, self.used_by):
+                    block.instructions.append(i)
+                    continue
+                replaced[i] = operands[-1]
+        for block in self.function.blocks:
+            if not before.keys().isdisjoint(block.instructions):
+                block.instructions = [i for at in block.instructions for i in (*before.get(at, ()), at)]
+        substitute(self.function, replaced)
 
     def visit(self, i: Instruction) -> None:
         op = i.op
@@ -113,7 +143,7 @@ class _Instrumenter:
             self.add(i, PassOp.CheckFence, [site], False)
         elif op is Op.ExtInst:
             self.extended(i)
-        elif op not in _ADDRESSES and op is not PassOp.CheckWait:
+        elif op not in _ADDRESSES and op not in (PassOp.CheckWait, PassOp.CheckOperation):
             self.unknown(i)
 
     def extended(self, i: Instruction) -> None:

@@ -42,6 +42,8 @@ CheckIndex index, site                of an array of site.bytes elements
 CheckCopy target, source, count, stride, sites   a work-item has come to a copy of the group, of two sites;
                                       gives the count, or 0 where it is not to be
 CheckWait site                        a work-item waits for copies of the group
+CheckOperation a, b, site             b, of an operation on a and b that may have no result; conversions: a, site
+CheckOperation a, b, condition, site  the same before the OpSelect that alone takes the operation's result
 
 Only after vectorize/linearise.py, that is at widths above 1 (see Instruction.mask there):
 EntryMask                        bool, varying: the lanes that hold a work-item at all (false in a tail)
@@ -100,6 +102,7 @@ class PassOp(Op):
     CheckIndex: ClassVar[PassOp]
     CheckCopy: ClassVar[PassOp]
     CheckWait: ClassVar[PassOp]
+    CheckOperation: ClassVar[PassOp]
 
 
 fill(PassOp, ((name, (1 << 16) + k) for k, name in enumerate(PassOp.__annotations__)))

@@ -11,6 +11,10 @@ enum cld_kcheck_kind {
     CLD_CHECK_ATOMIC,
     CLD_CHECK_BARRIER,
     CLD_CHECK_FENCE,
+    CLD_CHECK_SHIFT, /* operations that may have no result; size: bytes of an element */
+    CLD_CHECK_DIVIDE,
+    CLD_CHECK_REMAINDER,
+    CLD_CHECK_CONVERT, /* floating point to an integer */
 };
 
 enum cld_kcheck_flags {
@@ -25,6 +29,7 @@ enum cld_kcheck_flags {
     CLD_CHECK_ORDERS_GLOBAL = 1 << 10,
     CLD_CHECK_NO_READ = 1 << 11, /* atomics that store alone, or load alone */
     CLD_CHECK_NO_WRITE = 1 << 12,
+    CLD_CHECK_SIGNED = 1 << 13, /* the result of an operation */
 };
 
 enum cld_kcheck_space {
@@ -76,13 +81,20 @@ struct cld_kcheck_thread;
  *   void cld_kcheck_unwritten(struct cld_kcheck_thread *thread, const struct cld_kcheck_site *site,
  *                            int64_t offset, uint64_t size);
  *                        a load from a private variable that nobody has written to
- *   void cld_kcheck_index(struct cld_kcheck_thread *thread, const struct cld_kcheck_site *site, int64_t
- * index); an index of an array of site->bytes elements that is out of its bounds uint64_t
- * cld_kcheck_copy(struct cld_kcheck_thread *thread, uint8_t *target, uint8_t *source, uint64_t count,
- * uint64_t stride, const struct cld_kcheck_site *site); a work-item has come to a copy that the group makes,
- * whose two sites these are: of elements of site->size bytes, in global memory at a stride. Gives the count,
- * or 0 where the copy is not to be made void cld_kcheck_wait(struct cld_kcheck_thread *thread, const struct
- * cld_kcheck_site *site); a work-item waits for such copies void cld_kcheck_unknown(struct cld_kcheck_thread
- * *thread, uint8_t *address); what nobody looks at may write there */
+ *   void cld_kcheck_index(struct cld_kcheck_thread *thread, const struct cld_kcheck_site *site,
+ *                        int64_t index);
+ *                        an index of an array of site->bytes elements that is out of its bounds
+ *   uint64_t cld_kcheck_copy(struct cld_kcheck_thread *thread, uint8_t *target, uint8_t *source,
+ *                           uint64_t count, uint64_t stride, const struct cld_kcheck_site *site);
+ *                        a work-item has come to a copy that the group makes, whose two sites these are: of
+ *                        elements of site->size bytes, in global memory at a stride. Gives the count, or 0
+ *                        where the copy is not to be made
+ *   void cld_kcheck_wait(struct cld_kcheck_thread *thread, const struct cld_kcheck_site *site);
+ *                        a work-item waits for such copies
+ *   void cld_kcheck_unknown(struct cld_kcheck_thread *thread, uint8_t *address);
+ *                        what nobody looks at may write there
+ *   void cld_kcheck_operation(struct cld_kcheck_thread *thread, const struct cld_kcheck_site *site,
+ *                            uint64_t a, uint64_t b);
+ *                        an operation has no result; of a conversion a is the value, as a double */
 
 #endif

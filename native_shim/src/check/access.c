@@ -379,6 +379,15 @@ void cld_kcheck_index(struct cld_kcheck_thread *thread, const struct cld_kcheck_
     report_add(thread, &report);
 }
 
+void cld_kcheck_operation(struct cld_kcheck_thread *thread, const struct cld_kcheck_site *site, uint64_t a,
+                          uint64_t b) {
+    struct report report = {.finding = NO_RESULT,
+                            .site = site,
+                            .place = place_of(thread->launch, thread->group_index, thread->item),
+                            .operands = {a, b}};
+    report_add(thread, &report);
+}
+
 /* Whether the group did it since its last barrier: a copy is an access of all its work-items. */
 static bool is_of_now(const struct cld_kcheck_thread *thread, uint64_t before, uint64_t now) {
     return !((before ^ now) & (CELL_TAG | CELL_EPOCH | group_bits(thread)));

@@ -72,5 +72,7 @@ uint64_t cld_kcheck_copy(struct cld_kcheck_thread *thread, uint8_t *target, uint
                          uint64_t stride, const struct cld_kcheck_site *site);
 void cld_kcheck_wait(struct cld_kcheck_thread *thread, const struct cld_kcheck_site *site);
 void cld_kcheck_unknown(struct cld_kcheck_thread *thread, uint8_t *address);
+void cld_kcheck_operation(struct cld_kcheck_thread *thread, const struct cld_kcheck_site *site, uint64_t a,
+                          uint64_t b);
 
 #endif

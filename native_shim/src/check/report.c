@@ -168,6 +168,38 @@ static void put_object(struct text *text, const struct cld_kcheck_launch *launch
     put(text, "\n");
 }
 
+/* An integer of so many bytes, of which more bits may be set. */
+static void put_integer(struct text *text, const struct cld_kcheck_site *site, uint64_t bits) {
+    uint32_t rest = 64 - 8 * site->size;
+    if (site->flags & CLD_CHECK_SIGNED)
+        put(text, "%" PRId64, (int64_t)(bits << rest) >> rest);
+    else
+        put(text, "%" PRIu64, bits << rest >> rest);
+}
+
+static void put_operation(struct text *text, const struct report *report) {
+    static const char *const names[] = {"char", "short", "int", "long"};
+    const struct cld_kcheck_site *site = report->site;
+    uint64_t divisor = report->operands[1] << (64 - 8 * site->size);
+    double value;
+    switch (site->kind) {
+    case CLD_CHECK_SHIFT:
+        put(text, "shift of %u bits by %" PRIu64 "\n", 8 * site->size, report->operands[1]);
+        return;
+    case CLD_CHECK_CONVERT:
+        memcpy(&value, report->operands, sizeof value);
+        put(text, "conversion of %.9g to %s%s, which does not have it\n", value,
+            site->flags & CLD_CHECK_SIGNED ? "" : "u", names[__builtin_ctz(site->size)]);
+        return;
+    default:
+        put(text, divisor ? "division that overflows: " : "division by zero: ");
+        put_integer(text, site, report->operands[0]);
+        put(text, site->kind == CLD_CHECK_DIVIDE ? " / " : " %% ");
+        put_integer(text, site, report->operands[1]);
+        put(text, "\n");
+    }
+}
+
 static void print(const struct cld_kcheck_launch *launch, const struct report *report) {
     struct text text = {.size = 0};
     const struct cld_kcheck_site *site = report->site;
@@ -198,6 +230,9 @@ static void print(const struct cld_kcheck_launch *launch, const struct report *r
         break;
     case INDEX:
         put(&text, "index %" PRId64 " out of bounds of an array of %zu\n", report->offset, report->size);
+        break;
+    case NO_RESULT:
+        put_operation(&text, report);
         break;
     case RACE:
         put(&text, "data race: %s of %" PRIu64 " bytes\n", verb(site), report->bytes);

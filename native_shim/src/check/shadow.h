@@ -79,6 +79,7 @@ enum finding {
     INDEX,
     UNAWAITED,
     MISALIGNED,
+    NO_RESULT,
     FINDINGS,
 };
 
@@ -98,6 +99,7 @@ struct report {
     uint32_t number;
     bool is_local, has_object, is_write_before;
     uint64_t missing; /* work-items, of a barrier */
+    uint64_t operands[2];
 };
 
 enum { MOST_REPORTS = 64 };
