@@ -36,10 +36,13 @@ _DECLARATIONS = (
     "declare ptr @cld_kcheck_outside(ptr, ptr, i64) cold",
     "declare void @cld_kcheck_unwritten(ptr, ptr, i64, i64) cold",
     "declare void @cld_kcheck_index(ptr, ptr, i64) cold",
-    "declare i64 @cld_kcheck_copy(ptr, ptr, ptr, i64, i64, ptr)",
-    "declare void @cld_kcheck_wait(ptr, ptr)",
+    "declare i64 @cld_kcheck_copy(ptr, ptr, ptr, i64, i64, i64, ptr)",
+    "declare i64 @cld_kcheck_event(ptr)",
+    "declare void @cld_kcheck_wait(ptr, ptr, i64, ptr)",
     "declare void @cld_kcheck_unknown(ptr, ptr)",
     "declare void @cld_kcheck_operation(ptr, ptr, i64, i64) cold",
+    "declare void @cld_kcheck_fault(ptr, ptr) cold",
+    "declare void @cld_kcheck_image(ptr, ptr, ptr, i32, i32, i32)",
 )
 
 
@@ -247,13 +250,14 @@ def check_index(e: FunctionEmitter, i: Instruction) -> None:
 def check_copy(e: FunctionEmitter, i: Instruction) -> None:
     """A work-item has come to a copy of the group. The two sites follow one another in the table."""
     assert isinstance(e, CheckedKernelEmitter)
-    target, source, count, stride, writes, reads = i.operands
+    target, source, count, stride, event, writes, reads = i.operands
     where = e.site(writes)
     e.site(reads)
     numbers = (e.to_width(e.typed(number), "i64") for number in (count, stride))
     counted = ", ".join(f"i64 {number}" for number in numbers)
+    number = "-1" if event is None else e.emit(f"ptrtoint ptr {e.operand(event)} to i64")
     pointers = f"ptr {e.operand(target)}, ptr {e.operand(source)}"
-    made = e.emit(f"call i64 @cld_kcheck_copy(ptr {e.checker()}, {pointers}, {counted}, ptr {where})")
+    made = e.emit(f"call i64 @cld_kcheck_copy(ptr {e.checker()}, {pointers}, {counted}, i64 {number}, ptr {where})")
     e.define(i, e.to_width(f"i64 {made}", ir_type(count.type)))
 
 
@@ -261,7 +265,38 @@ def check_copy(e: FunctionEmitter, i: Instruction) -> None:
 def check_wait(e: FunctionEmitter, i: Instruction) -> None:
     """A work-item waits for copies."""
     assert isinstance(e, CheckedKernelEmitter)
-    e.emit_void(f"call void @cld_kcheck_wait(ptr {e.checker()}, ptr {e.site(i.operands[0])})")
+    count, events, site = i.operands
+    number = e.to_width(e.typed(count), "i64")
+    arguments = f"ptr {e.checker()}, ptr {e.site(site)}, i64 {number}, ptr {e.operand(events)}"
+    e.emit_void(f"call void @cld_kcheck_wait({arguments})")
+
+
+@lowers(PassOp.CheckEvent)
+def check_event(e: FunctionEmitter, i: Instruction) -> None:
+    """Its number, as a pointer."""
+    assert isinstance(e, CheckedKernelEmitter)
+    e.define(i, e.emit(f"inttoptr i64 {e.emit(f'call i64 @cld_kcheck_event(ptr {e.checker()})')} to ptr"))
+
+
+@lowers(PassOp.CheckFault)
+def check_fault(e: FunctionEmitter, i: Instruction) -> None:
+    """Nothing to be looked at."""
+    assert isinstance(e, CheckedKernelEmitter)
+    e.emit_void(f"call void @cld_kcheck_fault(ptr {e.checker()}, ptr {e.site(i.operands[0])})")
+
+
+@lowers(PassOp.CheckImage)
+def check_image(e: FunctionEmitter, i: Instruction) -> None:
+    """Coordinates, and the descriptor of the image."""
+    assert isinstance(e, CheckedKernelEmitter)
+    image, at, site = i.operands
+    count = at.type.count if at.type.kind is Kind.VECTOR else 0
+    numbers = [_component(e, at, k if count else None) for k in range(min(count, 3) or 1)]
+    width = element_type(at.type).width
+    words = [e.resized(SCALAR, number, f"i{width}", "i32", signed=True) for number in numbers]
+    words = [f"i32 {word}" for word in (*words, "0", "0")[:3]]
+    where = f"ptr {e.checker()}, ptr {e.site(site)}, ptr {e.operand(image)}"
+    e.emit_void(f"call void @cld_kcheck_image({where}, {', '.join(words)})")
 
 
 @lowers(PassOp.CheckFence)

@@ -35,7 +35,7 @@ def expose_calls(function: Function, library: Library) -> bool:
         old, block.instructions = block.instructions, []
         for i in old:
             if i.op is Op.GroupWaitEvents:
-                i.op, i.operands = PassOp.CheckWait, [Site(BARRIER, i.line)]
+                i.op, i.operands = PassOp.CheckWait, [*i.operands[1:3], Site(BARRIER, i.line)]
             is_changed |= _expose(block, i, library)
             block.instructions.append(i)
     return is_changed

@@ -85,16 +85,24 @@ struct cld_kcheck_thread;
  *                        int64_t index);
  *                        an index of an array of site->bytes elements that is out of its bounds
  *   uint64_t cld_kcheck_copy(struct cld_kcheck_thread *thread, uint8_t *target, uint8_t *source,
- *                           uint64_t count, uint64_t stride, const struct cld_kcheck_site *site);
+ *                           uint64_t count, uint64_t stride, uint64_t event,
+ *                           const struct cld_kcheck_site *site);
  *                        a work-item has come to a copy that the group makes, whose two sites these are: of
  *                        elements of site->size bytes, in global memory at a stride. Gives the count, or 0
- *                        where the copy is not to be made
- *   void cld_kcheck_wait(struct cld_kcheck_thread *thread, const struct cld_kcheck_site *site);
- *                        a work-item waits for such copies
+ *                        where the copy is not to be made. event: that it is to go with, 0 for a new one,
+ *                        all bits if nobody asks for it
+ *   uint64_t cld_kcheck_event(struct cld_kcheck_thread *thread);  that of the last copy, never 0
+ *   void cld_kcheck_wait(struct cld_kcheck_thread *thread, const struct cld_kcheck_site *site,
+ *                       uint64_t count, const uint64_t *events);  a work-item waits for such copies
  *   void cld_kcheck_unknown(struct cld_kcheck_thread *thread, uint8_t *address);
  *                        what nobody looks at may write there
  *   void cld_kcheck_operation(struct cld_kcheck_thread *thread, const struct cld_kcheck_site *site,
  *                            uint64_t a, uint64_t b);
- *                        an operation has no result; of a conversion a is the value, as a double */
+ *                        an operation has no result; of a conversion a is the value, as a double
+ *   void cld_kcheck_fault(struct cld_kcheck_thread *thread, const struct cld_kcheck_site *site);
+ *                        an atomic on memory that may have none
+ *   void cld_kcheck_image(struct cld_kcheck_thread *thread, const struct cld_kcheck_site *site,
+ *                        const struct cld_image_desc *image, int32_t x, int32_t y, int32_t z);
+ *                        a pixel is read or written; site->bytes: dimensions, and 256 if there are layers */
 
 #endif

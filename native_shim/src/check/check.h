@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "abi/check_abi.h"
+#include "abi/image_abi.h"
 #include "abi/kernel_abi.h"
 
 /* Whether kernels are compiled with checks. Set before main(); never changes. */
@@ -69,10 +70,15 @@ void cld_kcheck_unwritten(struct cld_kcheck_thread *thread, const struct cld_kch
                           int64_t offset, uint64_t size);
 void cld_kcheck_index(struct cld_kcheck_thread *thread, const struct cld_kcheck_site *site, int64_t index);
 uint64_t cld_kcheck_copy(struct cld_kcheck_thread *thread, uint8_t *target, uint8_t *source, uint64_t count,
-                         uint64_t stride, const struct cld_kcheck_site *site);
-void cld_kcheck_wait(struct cld_kcheck_thread *thread, const struct cld_kcheck_site *site);
+                         uint64_t stride, uint64_t event, const struct cld_kcheck_site *site);
+uint64_t cld_kcheck_event(struct cld_kcheck_thread *thread);
+void cld_kcheck_wait(struct cld_kcheck_thread *thread, const struct cld_kcheck_site *site, uint64_t count,
+                     const uint64_t *events);
 void cld_kcheck_unknown(struct cld_kcheck_thread *thread, uint8_t *address);
 void cld_kcheck_operation(struct cld_kcheck_thread *thread, const struct cld_kcheck_site *site, uint64_t a,
                           uint64_t b);
+void cld_kcheck_fault(struct cld_kcheck_thread *thread, const struct cld_kcheck_site *site);
+void cld_kcheck_image(struct cld_kcheck_thread *thread, const struct cld_kcheck_site *site,
+                      const struct cld_image_desc *image, int32_t x, int32_t y, int32_t z);
 
 #endif

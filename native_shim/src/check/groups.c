@@ -228,6 +228,8 @@ void cld_kcheck_group(struct cld_kcheck_thread *thread, const struct cld_kcheck_
     thread->has_fenced = thread->has_diverged = false;
     thread->barrier = NULL;
     thread->copy = (struct copy){0};
+    thread->events = 0;
+    thread->has_unnamed = false;
     thread->arrived = 0;
     if (thread->local.written)
         memset(thread->local.written, 0, thread->local.size);
@@ -256,9 +258,14 @@ void cld_kcheck_barrier(struct cld_kcheck_thread *thread, const struct cld_kchec
 }
 
 uint64_t cld_kcheck_copy(struct cld_kcheck_thread *thread, uint8_t *target, uint8_t *source, uint64_t count,
-                         uint64_t stride, const struct cld_kcheck_site *site) {
-    struct copy copy = {target, source, count, stride, site, {0, 0}};
+                         uint64_t stride, uint64_t event, const struct cld_kcheck_site *site) {
+    struct copy copy = {target, source, count, stride, site, {0, 0}, 0};
     if (!thread->barrier) {
+        bool is_unnamed = event == UINT64_MAX;
+        if (!event || (!is_unnamed && event > thread->events))
+            event = ++thread->events;
+        copy.event = is_unnamed ? 0 : event;
+        thread->has_unnamed |= is_unnamed;
         copy.count = copy_is_inside(thread, &copy) ? count : 0;
         thread->copy = copy;
         thread->is_copied = copy.count == count;
@@ -279,11 +286,56 @@ static void tell_wait(struct cld_kcheck_thread *thread, enum finding finding,
     report_add(thread, &report);
 }
 
-void cld_kcheck_wait(struct cld_kcheck_thread *thread, const struct cld_kcheck_site *site) {
+uint64_t cld_kcheck_event(struct cld_kcheck_thread *thread) {
+    return thread->events;
+}
+
+/* Copies with an event are over. */
+static void end_copies(struct cld_kcheck_thread *thread, uint64_t event) {
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < thread->pending_count; i++) {
+        if (thread->pending[i].event == event)
+            copy_end(thread, &thread->pending[i]);
+        else
+            thread->pending[kept++] = thread->pending[i];
+    }
+    thread->pending_count = kept;
+}
+
+/* Notes which events a work-item waits for. False: others of the group wait for other ones. */
+static bool are_same_events(struct cld_kcheck_thread *thread, uint64_t events) {
+    if (thread->waiting_item != thread->item + 1)
+        thread->item_waits = 0;
+    thread->waiting_item = thread->item + 1;
+    uint64_t at = thread->item_waits++;
+    if (at >= MOST_PENDING)
+        return true;
+    if (at == thread->waited_count) {
+        thread->waited_count++;
+        thread->waited[at] = events;
+    }
+    return thread->waited[at] == events;
+}
+
+void cld_kcheck_wait(struct cld_kcheck_thread *thread, const struct cld_kcheck_site *site, uint64_t count,
+                     const uint64_t *events) {
     thread->waits++;
     thread->wait = site;
-    while (thread->pending_count)
-        copy_end(thread, &thread->pending[--thread->pending_count]);
+    uint64_t all = 0;
+    for (uint64_t i = 0; i < count; i++) {
+        uint64_t event;
+        memcpy(&event, &events[i], sizeof event);
+        bool is_unnamed = !event && thread->has_unnamed;
+        if (!is_unnamed && (!event || event > thread->events))
+            tell_wait(thread, NO_EVENT, site, 0);
+        else
+            end_copies(thread, event);
+        all = all * 31 + event;
+    }
+    if (!are_same_events(thread, all) && !thread->has_diverged) {
+        thread->has_diverged = true;
+        tell_wait(thread, DIVERGENCE, site, 0);
+    }
 }
 
 /* All work-items of a group wait, or none. */
@@ -293,7 +345,7 @@ static void end_waits(struct cld_kcheck_thread *thread) {
         thread->has_diverged = true;
         tell_wait(thread, DIVERGENCE, thread->wait, thread->group_items - over);
     }
-    thread->waits = 0;
+    thread->waits = thread->waiting_item = thread->waited_count = 0;
 }
 
 static void end_group(struct cld_kcheck_thread *thread) {

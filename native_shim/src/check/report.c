@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -188,7 +189,8 @@ static void put_operation(struct text *text, const struct report *report) {
         return;
     case CLD_CHECK_CONVERT:
         memcpy(&value, report->operands, sizeof value);
-        put(text, "conversion of %.9g to %s%s, which does not have it\n", value,
+        value = value != value ? NAN : value; /* which need not print as -nan */
+        put(text, "conversion of %.9g to %s%s, which cannot hold it\n", value,
             site->flags & CLD_CHECK_SIGNED ? "" : "u", names[__builtin_ctz(site->size)]);
         return;
     default:
@@ -198,6 +200,28 @@ static void put_operation(struct text *text, const struct report *report) {
         put_integer(text, site, report->operands[1]);
         put(text, "\n");
     }
+}
+
+static void put_numbers(struct text *text, const int32_t *numbers, uint32_t count, const char *between) {
+    for (uint32_t i = 0; i < count; i++)
+        put(text, "%s%" PRId32, i ? between : "", numbers[i]);
+}
+
+static void put_image(struct text *text, const struct cld_kcheck_launch *launch,
+                      const struct report *report) {
+    const struct cld_kcheck_site *site = report->site;
+    uint32_t dims = site->bytes & 255, layers = site->bytes >> 8 ? 1 : 0;
+    const char *name = string_of(launch->sites, site->name);
+    put(text, "%s at (", verb(site));
+    put_numbers(text, report->coordinates, dims + layers, ", ");
+    put(text, "), outside of an image of ");
+    put_numbers(text, report->sizes, dims, " x ");
+    put(text, " pixels");
+    if (layers)
+        put(text, " and %" PRId32 " layers", report->sizes[dims]);
+    if (*name)
+        put(text, ", argument '%s'", name);
+    put(text, "\n");
 }
 
 static void print(const struct cld_kcheck_launch *launch, const struct report *report) {
@@ -230,6 +254,17 @@ static void print(const struct cld_kcheck_launch *launch, const struct report *r
         break;
     case INDEX:
         put(&text, "index %" PRId64 " out of bounds of an array of %zu\n", report->offset, report->size);
+        break;
+    case NO_ATOMICS:
+        put(&text, "atomic of %u bytes on %s memory%s%s%s\n", site->size,
+            (site->flags & CLD_CHECK_SPACE) == CLD_CHECK_CONSTANT ? "constant" : "private",
+            site->name ? ", variable '" : "", string_of(launch->sites, site->name), site->name ? "'" : "");
+        break;
+    case OUTSIDE_IMAGE:
+        put_image(&text, launch, report);
+        break;
+    case NO_EVENT:
+        put(&text, "wait for an event that no copy of the group has (wait_group_events)\n");
         break;
     case NO_RESULT:
         put_operation(&text, report);
