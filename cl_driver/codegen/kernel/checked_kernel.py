@@ -250,12 +250,14 @@ def check_index(e: FunctionEmitter, i: Instruction) -> None:
 def check_copy(e: FunctionEmitter, i: Instruction) -> None:
     """A work-item has come to a copy of the group. The two sites follow one another in the table."""
     assert isinstance(e, CheckedKernelEmitter)
-    target, source, count, stride, event, writes, reads = i.operands
+    target, source, count, stride, event, has_event, writes, reads = i.operands
     where = e.site(writes)
     e.site(reads)
     numbers = (e.to_width(e.typed(number), "i64") for number in (count, stride))
     counted = ", ".join(f"i64 {number}" for number in numbers)
-    number = "-1" if event is None else e.emit(f"ptrtoint ptr {e.operand(event)} to i64")
+    number = e.emit(f"ptrtoint ptr {e.operand(event)} to i64")
+    if not has_event:
+        number = e.emit(f"or i64 {number}, {1 << 63}")
     pointers = f"ptr {e.operand(target)}, ptr {e.operand(source)}"
     made = e.emit(f"call i64 @cld_kcheck_copy(ptr {e.checker()}, {pointers}, {counted}, i64 {number}, ptr {where})")
     e.define(i, e.to_width(f"i64 {made}", ir_type(count.type)))

@@ -247,7 +247,7 @@ class _Instrumenter:
             self.find_root(pointer, sites[-1])
         # The functions that copy in more than one dimension give the event back that they got.
         has_event = i in self.used_by
-        operands = [target, source, count, stride, event if has_event else None, *sites]
+        operands = [target, source, count, stride, event, has_event, *sites]
         check = Instruction(PassOp.CheckCopy, count.type, operands, self.block)
         check.line = i.line
         self.block.instructions.append(check)

@@ -39,8 +39,9 @@ CheckBarrier site                     a work-item has come to a barrier
 CheckFence site
 CheckUnknown pointer                  what nobody looks at may write there
 CheckIndex index, site                of an array of site.bytes elements
-CheckCopy target, source, count, stride, event, sites   a work-item has come to a copy of the group, of two
-                                      sites; gives the count, or 0 where it is not to be
+CheckCopy target, source, count, stride, event, has_event, sites   a work-item has come to a copy of the group,
+                                      of two sites, with an event that somebody asks for (CheckEvent) or not;
+                                      gives the count, or 0 where it is not to be
 CheckEvent                            behind that: the event of the copy
 CheckWait count, events, site         a work-item waits for copies of the group
 CheckFault site                       what is never right: atomics on memory that may have none

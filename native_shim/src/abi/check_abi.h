@@ -61,6 +61,9 @@ struct cld_kcheck_sites {
     struct cld_kcheck_site sites[];
 };
 
+/* Of the event of a copy: cld_kcheck_copy. */
+#define CLD_CHECK_UNNAMED (UINT64_C(1) << 63)
+
 /* One per thread that executes a kernel with checks. Generated code knows the first word only. */
 struct cld_kcheck_thread;
 
@@ -89,8 +92,8 @@ struct cld_kcheck_thread;
  *                           const struct cld_kcheck_site *site);
  *                        a work-item has come to a copy that the group makes, whose two sites these are: of
  *                        elements of site->size bytes, in global memory at a stride. Gives the count, or 0
- *                        where the copy is not to be made. event: that it is to go with, 0 for a new one,
- *                        all bits if nobody asks for it
+ *                        where the copy is not to be made. event: that it is to go with, 0 for a new one;
+ *                        with the highest bit if nobody asks for the copy's own
  *   uint64_t cld_kcheck_event(struct cld_kcheck_thread *thread);  that of the last copy, never 0
  *   void cld_kcheck_wait(struct cld_kcheck_thread *thread, const struct cld_kcheck_site *site,
  *                       uint64_t count, const uint64_t *events);  a work-item waits for such copies

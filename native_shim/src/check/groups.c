@@ -261,11 +261,11 @@ uint64_t cld_kcheck_copy(struct cld_kcheck_thread *thread, uint8_t *target, uint
                          uint64_t stride, uint64_t event, const struct cld_kcheck_site *site) {
     struct copy copy = {target, source, count, stride, site, {0, 0}, 0};
     if (!thread->barrier) {
-        bool is_unnamed = event == UINT64_MAX;
-        if (!event || (!is_unnamed && event > thread->events))
-            event = ++thread->events;
-        copy.event = is_unnamed ? 0 : event;
-        thread->has_unnamed |= is_unnamed;
+        bool is_unnamed = event & CLD_CHECK_UNNAMED;
+        event &= ~CLD_CHECK_UNNAMED;
+        bool is_shared = event && event <= thread->events;
+        copy.event = is_shared ? event : is_unnamed ? 0 : ++thread->events;
+        thread->has_unnamed |= !copy.event;
         copy.count = copy_is_inside(thread, &copy) ? count : 0;
         thread->copy = copy;
         thread->is_copied = copy.count == count;
@@ -287,7 +287,7 @@ static void tell_wait(struct cld_kcheck_thread *thread, enum finding finding,
 }
 
 uint64_t cld_kcheck_event(struct cld_kcheck_thread *thread) {
-    return thread->events;
+    return thread->last_event;
 }
 
 /* Copies with an event are over. */
@@ -365,6 +365,7 @@ void cld_kcheck_region(struct cld_kcheck_thread *thread) {
         return;
     if (thread->arrived < thread->group_items)
         diverges(thread, site, NULL, thread->group_items - thread->arrived);
+    thread->last_event = thread->copy.event;
     if (thread->copy.count) {
         copy_note(thread, &thread->copy);
         if (thread->pending_count < MOST_PENDING)

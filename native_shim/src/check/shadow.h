@@ -150,7 +150,8 @@ struct cld_kcheck_thread {
     struct copy pending[MOST_PENDING]; /* copies that nobody has waited for */
     uint32_t pending_count;
     uint64_t events; /* of the group, numbered from 1 */
-    uint64_t waits;  /* of work-items, since the last barrier */
+    uint64_t last_event; /* of the copy that the region is behind */
+    uint64_t waits; /* of work-items, since the last barrier */
     const struct cld_kcheck_site *wait;
     uint64_t
         waited[MOST_PENDING]; /* for which events each of them waits, its first, second, ... time: a digest */
