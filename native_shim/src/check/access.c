@@ -274,6 +274,13 @@ static __attribute__((noinline)) uint8_t *outside(struct cld_kcheck_thread *thre
     return thread->nowhere + NOWHERE_AT;
 }
 
+/* Of a generic pointer, from the function that a kernel calls. */
+static bool is_private(const struct cld_kcheck_thread *thread, const uint8_t *address) {
+    const uint8_t *stack = __builtin_frame_address(0);
+    return (address > stack && address < thread->stack_end) ||
+           (address >= thread->scratch && address < thread->scratch + thread->scratch_size);
+}
+
 static inline uint8_t *check(struct cld_kcheck_thread *thread, uint8_t *address,
                              const struct cld_kcheck_site *site, uint64_t size, uint64_t value) {
     struct range other;
@@ -343,6 +350,8 @@ uint8_t *cld_kcheck_access(struct cld_kcheck_thread *thread, uint8_t *address,
                            const struct cld_kcheck_site *site, uint64_t value) {
     uint8_t *allowed = check(thread, address, site, site->size, value);
     if (site->kind == CLD_CHECK_ATOMIC) {
+        if ((site->flags & CLD_CHECK_SPACE) == CLD_CHECK_GENERIC && is_private(thread, address))
+            cld_kcheck_fault(thread, site);
         uint64_t flags = site->flags;
         if (thread->has_fenced && thread->fenced_item == thread->item)
             flags |= CLD_CHECK_RELEASE;

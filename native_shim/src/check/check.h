@@ -50,8 +50,10 @@ void cld_kcheck_launch_free(const void *command);
 void cld_kcheck_launch_begin(struct cld_kcheck_launch *launch, const struct cld_launch *sizes);
 void cld_kcheck_launch_end(struct cld_kcheck_launch *launch);
 
-/* Around the groups that a thread executes. NULL: no memory, or the launch has no checks. */
-struct cld_kcheck_thread *cld_kcheck_enter(struct cld_kcheck_launch *launch, const struct cld_thread *thread);
+/* Around the groups that a thread executes. scratch_size: of the thread's scratch memory. NULL: no memory, or
+ * the launch has no checks. */
+struct cld_kcheck_thread *cld_kcheck_enter(struct cld_kcheck_launch *launch, const struct cld_thread *thread,
+                                           size_t scratch_size);
 void cld_kcheck_leave(struct cld_kcheck_thread *thread);
 
 /* What kernels call: abi/check_abi.h. */

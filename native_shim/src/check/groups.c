@@ -154,8 +154,8 @@ void cld_kcheck_launch_end(struct cld_kcheck_launch *launch) {
         report_unchecked(launch);
 }
 
-struct cld_kcheck_thread *cld_kcheck_enter(struct cld_kcheck_launch *launch,
-                                           const struct cld_thread *thread) {
+struct cld_kcheck_thread *cld_kcheck_enter(struct cld_kcheck_launch *launch, const struct cld_thread *thread,
+                                           size_t scratch_size) {
     struct cld_kcheck_thread *made = calloc(1, sizeof *made);
     if (!made)
         return NULL;
@@ -164,6 +164,9 @@ struct cld_kcheck_thread *cld_kcheck_enter(struct cld_kcheck_launch *launch,
     launch->has_run = true;
     made->globals = launch->sizes.globals;
     made->ranges = malloc((count + 1) * sizeof *made->ranges);
+    made->scratch = thread->scratch;
+    made->scratch_size = scratch_size;
+    made->stack_end = __builtin_frame_address(0);
     made->local = (struct shadow){.start = thread->local_memory, .size = thread->local_memory_size};
     made->nowhere = calloc(2, CLD_CHECK_GAP);
     bool has_memory = made->ranges && made->nowhere;

@@ -136,6 +136,9 @@ struct cld_kcheck_thread {
     struct range *ranges; /* of arguments */
     struct shadow local;
     uint8_t *globals;
+    /* Where private memory is: on the stack below stack_end, and where it lives across barriers. */
+    const uint8_t *stack_end, *scratch;
+    size_t scratch_size;
     uint64_t group[3], group_size[3], group_items;
     uint64_t group_index;
     uint64_t base[2]; /* of words: launch, group and epoch, for global and for local memory */
@@ -149,9 +152,9 @@ struct cld_kcheck_thread {
     } copy;                            /* that the first work-item came to; no count: none */
     struct copy pending[MOST_PENDING]; /* copies that nobody has waited for */
     uint32_t pending_count;
-    uint64_t events; /* of the group, numbered from 1 */
+    uint64_t events;     /* of the group, numbered from 1 */
     uint64_t last_event; /* of the copy that the region is behind */
-    uint64_t waits; /* of work-items, since the last barrier */
+    uint64_t waits;      /* of work-items, since the last barrier */
     const struct cld_kcheck_site *wait;
     uint64_t
         waited[MOST_PENDING]; /* for which events each of them waits, its first, second, ... time: a digest */

@@ -23,7 +23,7 @@ static cl_int run_checked(struct cld_event *command, struct cld_self *self, uint
     void *outer = self->kernel.check;
     cl_int status = CL_OUT_OF_RESOURCES;
     bool has_room = launch && thread_has_room(command, self); /* of which there is to be a shadow */
-    self->kernel.check = has_room ? cld_kcheck_enter(launch, &self->kernel) : NULL;
+    self->kernel.check = has_room ? cld_kcheck_enter(launch, &self->kernel, self->scratch_capacity) : NULL;
     if (self->kernel.check) {
         status = plain_launches->run(command, self, first, last);
         cld_kcheck_leave(self->kernel.check);
