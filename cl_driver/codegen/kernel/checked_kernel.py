@@ -259,7 +259,9 @@ def check_copy(e: FunctionEmitter, i: Instruction) -> None:
     if not has_event:
         number = e.emit(f"or i64 {number}, {1 << 63}")
     pointers = f"ptr {e.operand(target)}, ptr {e.operand(source)}"
-    made = e.emit(f"call i64 @cld_kcheck_copy(ptr {e.checker()}, {pointers}, {counted}, i64 {number}, ptr {where})")
+    made = e.emit(
+        f"call i64 @cld_kcheck_copy(ptr {e.checker()}, {pointers}, {counted}, i64 {number}, ptr {where})"
+    )
     e.define(i, e.to_width(f"i64 {made}", ir_type(count.type)))
 
 

@@ -45,8 +45,8 @@ from .sites import ATOMIC, BARRIER, FENCE, LOAD, STORE, Site
 from .undefined import chosen_by, is_masked
 
 _SHARED = (StorageClass.CrossWorkgroup, StorageClass.Workgroup, StorageClass.Generic)
-# OpenCL C, Atomic Functions: pointers of the global, local or generic address space, and what is undefined is an
-# object in private memory behind the last.
+# OpenCL C, Atomic Functions: of pointers to global or local memory, or generic ones; what is undefined is an
+# object in private memory behind these.
 _NO_ATOMICS = (StorageClass.Function, StorageClass.Private, StorageClass.UniformConstant)
 _ADDRESSES = ADDRESS | {
     Op.Bitcast, Op.CopyObject, Op.PtrCastToGeneric, Op.GenericCastToPtr, Op.Phi, Op.Select,

@@ -4,16 +4,16 @@ Before anything is folded or promoted: of the program's own instructions, not of
 make. What the texts say:
 
 - Shifts. OpenCL C takes the lowest log2(width) bits of the count (Shift Operators), and clang puts that into
-  the module. OpShiftLeftLogical and its like leave a count that is not below the width
-  undefined: modules of other compilers may have one.
+  the module. OpShiftLeftLogical and its like leave a count that is not below the width undefined: modules of
+  other compilers may have one.
 - Division. By zero, and where the quotient is not representable, the value is unspecified in OpenCL C
   (Arithmetic Operators), and the behaviour undefined in SPIR-V: OpSDiv, OpSRem, OpSMod, OpUDiv, OpUMod.
 - Conversion of floating point to integers that do not hold the value: "implementation-defined" without
   SaturatedConversion (OpenCL SPIR-V environment, 6.3; OpenCL C, Out-of-Range Behavior and Saturated
-  Conversions), and undefined in SPIR-V: OpConvertFToS, OpConvertFToU. What is converted is the value rounded: 255.5 fits into a uchar.
-
+  Conversions), and undefined in SPIR-V: OpConvertFToS, OpConvertFToU. What is converted is the rounded value: 255.5
+  fits into a uchar.
 - Pixels (read_image without a sampler, and write_image): coordinates outside of the image, or of its layers.
-  As of a sampler with CLK_ADDRESS_NONE, which leaves them undefined, and undefined for writes.
+  OpenCL C leaves both undefined; a read without a sampler is one with CLK_ADDRESS_NONE.
 
 None of it is told where the result is not chosen: (b != 0 ? a / b : 0) of vectors is right.
 """

@@ -39,15 +39,16 @@ CheckBarrier site                     a work-item has come to a barrier
 CheckFence site
 CheckUnknown pointer                  what nobody looks at may write there
 CheckIndex index, site                of an array of site.bytes elements
-CheckCopy target, source, count, stride, event, has_event, sites   a work-item has come to a copy of the group,
-                                      of two sites, with an event that somebody asks for (CheckEvent) or not;
-                                      gives the count, or 0 where it is not to be
+CheckCopy target, source, count, stride, event, has_event, sites   a work-item has come to a copy of the
+                                      group, of two sites, with an event that somebody asks for (CheckEvent)
+                                      or not; gives the count, or 0 where it is not to be
 CheckEvent                            behind that: the event of the copy
 CheckWait count, events, site         a work-item waits for copies of the group
 CheckFault site                       what is never right: atomics on memory that may have none
 CheckImage image, coordinates, site   a pixel is read or written, of an image of site.bytes % 256 dimensions,
                                       and with layers if site.bytes is more
-CheckOperation a, b, site             b, of an operation on a and b that may have no result; conversions: a, site
+CheckOperation a, b, site             b, of an operation on a and b that may have no result
+CheckOperation a, site                a, likewise of a conversion
 CheckOperation a, b, condition, site  the same before the OpSelect that alone takes the operation's result
 
 Only after vectorize/linearise.py, that is at widths above 1 (see Instruction.mask there):

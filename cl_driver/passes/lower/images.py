@@ -108,8 +108,8 @@ def _is_image_instruction(i: Instruction) -> bool:
 
 
 def access_without_sampler(i: Instruction) -> tuple[Value, Value, bool] | None:
-    """Image and coordinates of what reads a pixel without a sampler or writes one, and whether it writes. None
-    of other instructions, and where there may be a level of detail."""
+    """Image and coordinates of what reads a pixel without a sampler or writes one, and whether it writes.
+    None of other instructions, and where there may be a level of detail."""
     if i.op in (Op.ImageRead, Op.ImageWrite):
         return None if _LOD in _image_operands(i) else (*i.operands[:2], i.op is Op.ImageWrite)
     if i.op is not Op.FunctionCall or not i.operands[0].linkage:

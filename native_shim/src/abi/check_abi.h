@@ -15,6 +15,7 @@ enum cld_kcheck_kind {
     CLD_CHECK_DIVIDE,
     CLD_CHECK_REMAINDER,
     CLD_CHECK_CONVERT, /* floating point to an integer */
+    CLD_CHECK_WAIT,    /* for copies of the group */
 };
 
 enum cld_kcheck_flags {

@@ -325,17 +325,17 @@ void cld_kcheck_wait(struct cld_kcheck_thread *thread, const struct cld_kcheck_s
     thread->waits++;
     thread->wait = site;
     uint64_t all = 0;
+    for (uint64_t i = 0; i < count; i++)
+        all = all * 31 + events[i];
+    bool is_same = are_same_events(thread, all);
     for (uint64_t i = 0; i < count; i++) {
-        uint64_t event;
-        memcpy(&event, &events[i], sizeof event);
-        bool is_unnamed = !event && thread->has_unnamed;
-        if (!is_unnamed && (!event || event > thread->events))
+        bool is_unnamed = !events[i] && thread->has_unnamed;
+        if (!is_unnamed && (!events[i] || events[i] > thread->events))
             tell_wait(thread, NO_EVENT, site, 0);
-        else
-            end_copies(thread, event);
-        all = all * 31 + event;
+        else if (is_same) /* else not all work-items wait for it */
+            end_copies(thread, events[i]);
     }
-    if (!are_same_events(thread, all) && !thread->has_diverged) {
+    if (!is_same && !thread->has_diverged) {
         thread->has_diverged = true;
         tell_wait(thread, DIVERGENCE, site, 0);
     }

@@ -273,7 +273,10 @@ static void print(const struct cld_kcheck_launch *launch, const struct report *r
         put(&text, "data race: %s of %" PRIu64 " bytes\n", verb(site), report->bytes);
         break;
     default:
-        if (site->kind != CLD_CHECK_BARRIER)
+        if (site->kind == CLD_CHECK_WAIT)
+            put(&text,
+                "wait_group_events that not all work-items of the group come to, or for other events\n");
+        else if (site->kind != CLD_CHECK_BARRIER)
             put(&text, "copy of a group that not all work-items come to, or not all alike\n");
         else
             put(&text, "barrier that not all work-items of the group come to\n");
@@ -354,7 +357,8 @@ void report_unchecked(const struct cld_kcheck_launch *launch) {
         names[count++] = name;
     pthread_mutex_unlock(&lock);
     struct text text = {.size = 0};
-    put(&text, "cl_driver check: kernel '%s' is not checked: it uses sub-groups\n", launch->kernel);
+    put(&text, "cl_driver check: kernel '%s' is not checked: it needs sub-groups of several work-items\n",
+        launch->kernel);
     if (is_new_name)
         cld_log_text(text.bytes, text.size);
 }
