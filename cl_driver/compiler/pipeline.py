@@ -309,7 +309,7 @@ class Prepared:
     def sub_group_size(self, name: str) -> int:
         """Work-items per sub-group: what the kernel requires, or else a setting for it, or the target's.
         CompileError for a number that no width serves."""
-        if self.uses_sub_groups(name) and self.checks(name):
+        if self.checks(name) and self.uses_sub_groups(name):
             return 1
         required = self.reflections[name].sub_group_size
         if required and required not in SUB_GROUP_SIZES:

@@ -18,8 +18,8 @@ class Site:
     load is after or that a store sets, of a vector of which others are of no matter. has_value: a store that
     hands over what it stores. any_content: a load of what need not have been written. acquires, releases,
     no_read, no_write: atomics. orders_local, orders_global: barriers and fences. is_signed: the result of an
-    operation; rounding: FPRoundingMode of a conversion; chosen: the check has a condition behind its operands,
-    and the result is wanted only where that is if_true.
+    operation; rounding: FPRoundingMode of a conversion; chosen: the check has a condition behind its
+    operands, and the result is wanted only where that is if_true.
     """
 
     kind: int

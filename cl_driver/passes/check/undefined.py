@@ -10,8 +10,8 @@ make. What the texts say:
   (Arithmetic Operators), and the behaviour undefined in SPIR-V: OpSDiv, OpSRem, OpSMod, OpUDiv, OpUMod.
 - Conversion of floating point to integers that do not hold the value: "implementation-defined" without
   SaturatedConversion (OpenCL SPIR-V environment, 6.3; OpenCL C, Out-of-Range Behavior and Saturated
-  Conversions), and undefined in SPIR-V: OpConvertFToS, OpConvertFToU. What is converted is the rounded value: 255.5
-  fits into a uchar.
+  Conversions), and undefined in SPIR-V: OpConvertFToS, OpConvertFToU. What is
+  converted is the rounded value: 255.5 fits into a uchar.
 - Pixels (read_image without a sampler, and write_image): coordinates outside of the image, or of its layers.
   OpenCL C leaves both undefined; a read without a sampler is one with CLK_ADDRESS_NONE.
 
@@ -98,10 +98,10 @@ def _numbers(value: Value) -> set[int] | None:
         return None
     if value.value is None:
         return {0}
-    parts = value.value if value.type.kind is Kind.VECTOR else (value,)
-    if not all(isinstance(part, Constant) and is_constant_int(part) for part in parts):
+    components = value.value if value.type.kind is Kind.VECTOR else (value,)
+    if not all(isinstance(component, Constant) and is_constant_int(component) for component in components):
         return None
-    return {int_value(part) for part in parts}
+    return {int_value(component) for component in components}
 
 
 def _is_below(count: Value, width: int) -> bool:

@@ -20,10 +20,7 @@ WRONG = {
 """,
     ),
     "generic pointer to private memory": (
-        (
-            "  int x = i, *p = i & 1 ? &x : (int *)t + l; *p = 1;\n"
-            "  atomic_fetch_add((atomic_int *)p, 3);"
-        ),
+        ("  int x = i, *p = i & 1 ? &x : (int *)t + l; *p = 1;\n  atomic_fetch_add((atomic_int *)p, 3);"),
         """atomic of 4 bytes on private memory
   at program.cl:4:3
       atomic_fetch_add((atomic_int *)p, 3);
@@ -131,39 +128,39 @@ cl_driver check: kernel 'k': copy of a group that nobody waits for (wait_group_e
 # The same, as they should be.
 RIGHT = {
     "atomics on all memory that has them": (
-            "  t[l] = i; barrier(CLK_LOCAL_MEM_FENCE);\n"
-            "  int *p = i & 1 ? (int *)a + 3 : (int *)t;\n"
-            "  atomic_fetch_add((atomic_int *)p, 3); atomic_inc(a + 4); atomic_inc(t + 1);"
-        ),
+        "  t[l] = i; barrier(CLK_LOCAL_MEM_FENCE);\n"
+        "  int *p = i & 1 ? (int *)a + 3 : (int *)t;\n"
+        "  atomic_fetch_add((atomic_int *)p, 3); atomic_inc(a + 4); atomic_inc(t + 1);"
+    ),
     "events in an array": (
-            "  event_t e[2]; e[0] = async_work_group_copy(t, a, 4, 0);\n"
-            "  e[1] = async_work_group_copy(t + 4, a + 4, 4, 0);\n"
-            "  wait_group_events(2, e); b[i] = t[5];"
-        ),
+        "  event_t e[2]; e[0] = async_work_group_copy(t, a, 4, 0);\n"
+        "  e[1] = async_work_group_copy(t + 4, a + 4, 4, 0);\n"
+        "  wait_group_events(2, e); b[i] = t[5];"
+    ),
     "events one by one": (
-            "  event_t e[2]; e[0] = async_work_group_copy(t, a, 4, 0);\n"
-            "  e[1] = async_work_group_copy(t + 4, a + 4, 4, 0);\n"
-            "  wait_group_events(1, e + 1); wait_group_events(1, e); b[i] = t[5];"
-        ),
+        "  event_t e[2]; e[0] = async_work_group_copy(t, a, 4, 0);\n"
+        "  e[1] = async_work_group_copy(t + 4, a + 4, 4, 0);\n"
+        "  wait_group_events(1, e + 1); wait_group_events(1, e); b[i] = t[5];"
+    ),
     "one event for two copies": (
-            "  event_t e = async_work_group_copy(t, a, 4, 0);\n"
-            "  e = async_work_group_copy(t + 4, a + 4, 4, e);\n"
-            "  wait_group_events(1, &e); b[i] = t[5];"
-        ),
+        "  event_t e = async_work_group_copy(t, a, 4, 0);\n"
+        "  e = async_work_group_copy(t + 4, a + 4, 4, e);\n"
+        "  wait_group_events(1, &e); b[i] = t[5];"
+    ),
     "one event in a loop": (
-            "  event_t e = 0; for (int k = 0; k < 4;\n"
-            "  k++) e = async_work_group_copy(t + 4 * k, a + 4 * k, 4, e);\n"
-            "  wait_group_events(1, &e); b[i] = t[l];"
-        ),
+        "  event_t e = 0; for (int k = 0; k < 4;\n"
+        "  k++) e = async_work_group_copy(t + 4 * k, a + 4 * k, 4, e);\n"
+        "  wait_group_events(1, &e); b[i] = t[l];"
+    ),
     "copy in two dimensions": (
-            "  event_t e = async_work_group_copy_2D2D(t, 0, a, 0, 4, 2, 2, 4, 2, 0);\n"
-            "  wait_group_events(1, &e); b[i] = t[3];"
-        ),
+        "  event_t e = async_work_group_copy_2D2D(t, 0, a, 0, 4, 2, 2, 4, 2, 0);\n"
+        "  wait_group_events(1, &e); b[i] = t[3];"
+    ),
     "sub-groups": (
-            "  int s = sub_group_scan_inclusive_add(a[i]);\n"
-            "  sub_group_barrier(CLK_LOCAL_MEM_FENCE);\n"
-            "  b[i] = sub_group_broadcast(s, 0) + get_sub_group_id();"
-        ),
+        "  int s = sub_group_scan_inclusive_add(a[i]);\n"
+        "  sub_group_barrier(CLK_LOCAL_MEM_FENCE);\n"
+        "  b[i] = sub_group_broadcast(s, 0) + get_sub_group_id();"
+    ),
 }
 
 

@@ -137,10 +137,7 @@ WRONG = {
 """,
     ),
     "float4 to short4": (
-        (
-            "  float4 v = convert_float4(vload4(i / 4, a)) * 600;\n"
-            "  b[i] = convert_short4(v).w;"
-        ),
+        ("  float4 v = convert_float4(vload4(i / 4, a)) * 600;\n  b[i] = convert_short4(v).w;"),
         """conversion of 33000 to short, which cannot hold it
   at program.cl:4:10
       b[i] = convert_short4(v).w;
@@ -162,26 +159,28 @@ WRONG = {
 
 # The same, as they should be.
 RIGHT = {
-    "shift by more than there are bits": "  b[i] = (a[i] << (a[i] + 40)) + (a[i] >> -i) + (int)((ulong)a[i] << i);",
+    "shift by more than there are bits": (
+        "  b[i] = (a[i] << (a[i] + 40)) + (a[i] >> -i) + (int)((ulong)a[i] << i);"
+    ),
     "looked at before": "  b[i] = a[i] ? 100 / a[i] : 0; if (a[i]) b[i] += 7 % a[i];",
     "ternary operator of vectors": "  int4 v = vload4(i / 4, a), q = v != 0 ? 100 / v : 0; b[i] = q.x;",
     "select": (
-            "  int4 v = vload4(i / 4, a);\n"
-            "  b[i] = select(100 / v, 1, v == 0).x + select(9 / a[i], 1, a[i] == 0);"
-        ),
+        "  int4 v = vload4(i / 4, a);\n"
+        "  b[i] = select(100 / v, 1, v == 0).x + select(9 / a[i], 1, a[i] == 0);"
+    ),
     "by constants": "  b[i] = a[i] / -1 + a[i] % 7 + (a[i] - 2) / 3u;",
     "saturated": (
-            "  b[i] = convert_uchar_sat(a[i] * 100.0f - 5) + convert_int_sat(NAN);\n"
-            "  b[i] += convert_char_sat_rte(1e9f);"
-        ),
+        "  b[i] = convert_uchar_sat(a[i] * 100.0f - 5) + convert_int_sat(NAN);\n"
+        "  b[i] += convert_char_sat_rte(1e9f);"
+    ),
     "fractions": (
-            "  b[i] = (uchar)(a[i] / 64.0f + 254.99f) + (uint)(a[i] * -0.01f);\n"
-            "  b[i] += convert_uchar_rte(255.4f);"
-        ),
+        "  b[i] = (uchar)(a[i] / 64.0f + 254.99f) + (uint)(a[i] * -0.01f);\n"
+        "  b[i] += convert_uchar_rte(255.4f);"
+    ),
     "the largest": (
-            "  b[i] = (int)(a[i] + 2147483520.0f - a[i]) + (int)-0x1p31f;\n"
-            "  b[i] += (long)-0x1p63 + convert_char_rtn(127.9f);"
-        ),
+        "  b[i] = (int)(a[i] + 2147483520.0f - a[i]) + (int)-0x1p31f;\n"
+        "  b[i] += (long)-0x1p63 + convert_char_rtn(127.9f);"
+    ),
 }
 
 
