@@ -122,15 +122,13 @@ def _is_below(count: Value, width: int) -> bool:
 def chosen_by(check: Instruction, used_by: dict[Value, list[Instruction]]) -> tuple[Instruction, bool] | None:
     """The OpSelect that alone takes the result of what is checked, and whether it does so where its condition
     is true."""
-    checked = used_by.get(check, ())
-    users = used_by.get(checked[0], ()) if len(checked) == 1 else ()
+    checked = used_by.get(check, [])
+    users = used_by.get(checked[0], []) if len(checked) == 1 else []
     if len(users) != 1 or users[0].op is not Op.Select:
         return None
-    i = checked[0]
-    condition, if_true, if_false = users[0].operands
-    if condition is i or if_true is if_false:
-        return None
-    return users[0], if_true is i
+    select, i = users[0], checked[0]
+    condition, if_true, if_false = select.operands
+    return None if condition is i or if_true is if_false else (select, if_true is i)
 
 
 def is_masked(check: Instruction, used_by: dict[Value, list[Instruction]]) -> bool:
