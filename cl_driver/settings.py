@@ -260,7 +260,8 @@ _ROWS = (
         "flag",
         "0",
         "Kernels are compiled with checks, and what they do wrong with memory is told on stderr or where the "
-        "log goes: accesses out of bounds, of freed memory, of what nobody has written; races; barriers that "
+        "log goes: accesses out of bounds, of freed memory, of what nobody has written; races; operations "
+        "without a result; atomics where there may be none; pixels outside of images; barriers that "
         "not all work-items come to. So is what calls do that OpenCL leaves undefined, and what is left over "
         "at exit.",
     ),

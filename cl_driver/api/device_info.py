@@ -77,7 +77,9 @@ def _vector_width(element_bytes: int) -> Callable[[Device], int]:
 
 def _most_sub_groups() -> int:
     """Of the largest work-group."""
-    return -(-limits.max_work_group_size() // _target().sub_group_size)
+    target = _target()
+    least = 1 if target.checks else target.sub_group_size
+    return -(-limits.max_work_group_size() // least)
 
 
 def _single_fp_config(device: Device) -> int:

@@ -28,7 +28,7 @@ from ..jit.errors import CompileError
 from ..jit.executable import MOST_APART, MOST_SPECIALISABLE, ArgInfo, Executable, Globals, KernelInfo
 from ..log import log
 from ..passes import pipeline as passes
-from ..passes.analysis.spin_locks import only_looks
+from ..passes.analysis.spin_locks import may_look, only_looks
 from ..passes.analysis.written_arguments import written_arguments
 from ..passes.cost import width
 from ..passes.cost.one_item import depends_on_data, prefers_one
@@ -275,8 +275,19 @@ class Prepared:
         return self._sizes_with_calls[name]
 
     def checks(self, name: str) -> bool:
-        """Whether a kernel looks at what it does (passes/check/). Those with sub-groups have lanes."""
-        return self.context.target.checks and not self.uses_sub_groups(name)
+        """Whether a kernel looks at what it does (passes/check/), one work-item at a time."""
+        if not self.context.target.checks:
+            return False
+        return not self.uses_sub_groups(name) or self.has_small_sub_groups(name)
+
+    def has_small_sub_groups(self, name: str) -> bool:
+        """Whether sub-groups may be of one work-item, of kernels with checks: nobody asks for another size,
+        and none of them waits for another one."""
+        if self.reflections[name].sub_group_size or Capability.NamedBarrier in self.module.capabilities:
+            return False
+        if name in parse_table(self.context.target.kernel_sub_groups):
+            return False
+        return not may_look(reflect.called(self.entry_points[name].function))
 
     def is_unoptimised(self, name: str) -> bool:
         """Whether a kernel, or a function that becomes a part of it, has OptNoneEXT."""
@@ -299,6 +310,8 @@ class Prepared:
     def sub_group_size(self, name: str) -> int:
         """Work-items per sub-group: what the kernel requires, or else a setting for it, or the target's.
         CompileError for a number that no width serves."""
+        if self.checks(name) and self.uses_sub_groups(name):
+            return 1
         required = self.reflections[name].sub_group_size
         if required and required not in SUB_GROUP_SIZES:
             raise CompileError(f"kernel '{name}': no sub-groups of {required} work-items\n")

@@ -125,6 +125,10 @@ def plan(
         from .program.variable_arrays import lower_variable_arrays
 
         run_pass("variable_arrays", lower_variable_arrays, options, function, types, options.zero_private)
+    if options.check:
+        from .check.undefined import watch_operations
+
+        run_pass("undefined", watch_operations, options, function)
     if options.check and library is not None:
         from .check.library_calls import expose_calls
 

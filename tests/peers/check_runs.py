@@ -95,7 +95,8 @@ def our_reports(text: str) -> list[Report]:
         if re.search(r"left over|more, at other places", first):
             continue
         lines = re.findall(r"(?m)^\s+at .*?:(\d+):\d+$", rest)
-        found.append(Report(_kind(_OURS, first), tuple(map(int, lines))))
+        what = re.sub(r"^kernel '\w+': ", "", first)  # names may say anything
+        found.append(Report(_kind(_OURS, what), tuple(map(int, lines))))
     return found
 
 

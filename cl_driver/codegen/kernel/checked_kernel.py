@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import struct
 
-from ...passes.check.sites import STORE, Site
+from ...passes.check.sites import CONVERT, SHIFT, STORE, Site
 from ...passes.ir.ops import PassOp
 from ...passes.ir.plan import KernelPlan, Region
-from ...spirv.enums import StorageClass
+from ...spirv.enums import FPRoundingMode, StorageClass
 from ...spirv.module import Argument, Instruction, Kind, Value
 from ..layout import abi, check_abi
 from ..llvm.emitter import FunctionEmitter, ModuleText
 from ..llvm.forms import SCALAR
 from ..llvm.registry import lowers
-from ..llvm.types import alignment_of, ir_type
+from ..llvm.types import alignment_of, element_type, ir_type
+from ..ops.conversion import extend_half
 from ..ops.memory import offset_pointer
 from .kernel_emitter import KernelEmitter
 
@@ -35,9 +36,13 @@ _DECLARATIONS = (
     "declare ptr @cld_kcheck_outside(ptr, ptr, i64) cold",
     "declare void @cld_kcheck_unwritten(ptr, ptr, i64, i64) cold",
     "declare void @cld_kcheck_index(ptr, ptr, i64) cold",
-    "declare i64 @cld_kcheck_copy(ptr, ptr, ptr, i64, i64, ptr)",
-    "declare void @cld_kcheck_wait(ptr, ptr)",
+    "declare i64 @cld_kcheck_copy(ptr, ptr, ptr, i64, i64, i64, ptr)",
+    "declare i64 @cld_kcheck_event(ptr)",
+    "declare void @cld_kcheck_wait(ptr, ptr, i64, ptr)",
     "declare void @cld_kcheck_unknown(ptr, ptr)",
+    "declare void @cld_kcheck_operation(ptr, ptr, i64, i64) cold",
+    "declare void @cld_kcheck_fault(ptr, ptr) cold",
+    "declare void @cld_kcheck_image(ptr, ptr, ptr, i32, i32, i32)",
 )
 
 
@@ -113,6 +118,7 @@ class CheckedKernelEmitter(KernelEmitter):
             (site.has_value, check_abi.HAS_VALUE), (site.any_content, check_abi.ANY_CONTENT),
             (site.orders_local, check_abi.ORDERS_LOCAL), (site.orders_global, check_abi.ORDERS_GLOBAL),
             (site.no_read, check_abi.NO_READ), (site.no_write, check_abi.NO_WRITE),
+            (site.is_signed, check_abi.SIGNED),
         ):  # fmt: skip
             flags |= flag if is_set else 0
         return struct.pack(
@@ -244,13 +250,18 @@ def check_index(e: FunctionEmitter, i: Instruction) -> None:
 def check_copy(e: FunctionEmitter, i: Instruction) -> None:
     """A work-item has come to a copy of the group. The two sites follow one another in the table."""
     assert isinstance(e, CheckedKernelEmitter)
-    target, source, count, stride, writes, reads = i.operands
+    target, source, count, stride, event, has_event, writes, reads = i.operands
     where = e.site(writes)
     e.site(reads)
     numbers = (e.to_width(e.typed(number), "i64") for number in (count, stride))
     counted = ", ".join(f"i64 {number}" for number in numbers)
+    number = e.emit(f"ptrtoint ptr {e.operand(event)} to i64")
+    if not has_event:
+        number = e.emit(f"or i64 {number}, {1 << 63}")
     pointers = f"ptr {e.operand(target)}, ptr {e.operand(source)}"
-    made = e.emit(f"call i64 @cld_kcheck_copy(ptr {e.checker()}, {pointers}, {counted}, ptr {where})")
+    made = e.emit(
+        f"call i64 @cld_kcheck_copy(ptr {e.checker()}, {pointers}, {counted}, i64 {number}, ptr {where})"
+    )
     e.define(i, e.to_width(f"i64 {made}", ir_type(count.type)))
 
 
@@ -258,7 +269,38 @@ def check_copy(e: FunctionEmitter, i: Instruction) -> None:
 def check_wait(e: FunctionEmitter, i: Instruction) -> None:
     """A work-item waits for copies."""
     assert isinstance(e, CheckedKernelEmitter)
-    e.emit_void(f"call void @cld_kcheck_wait(ptr {e.checker()}, ptr {e.site(i.operands[0])})")
+    count, events, site = i.operands
+    number = e.to_width(e.typed(count), "i64")
+    arguments = f"ptr {e.checker()}, ptr {e.site(site)}, i64 {number}, ptr {e.operand(events)}"
+    e.emit_void(f"call void @cld_kcheck_wait({arguments})")
+
+
+@lowers(PassOp.CheckEvent)
+def check_event(e: FunctionEmitter, i: Instruction) -> None:
+    """Its number, as a pointer."""
+    assert isinstance(e, CheckedKernelEmitter)
+    e.define(i, e.emit(f"inttoptr i64 {e.emit(f'call i64 @cld_kcheck_event(ptr {e.checker()})')} to ptr"))
+
+
+@lowers(PassOp.CheckFault)
+def check_fault(e: FunctionEmitter, i: Instruction) -> None:
+    """Nothing to be looked at."""
+    assert isinstance(e, CheckedKernelEmitter)
+    e.emit_void(f"call void @cld_kcheck_fault(ptr {e.checker()}, ptr {e.site(i.operands[0])})")
+
+
+@lowers(PassOp.CheckImage)
+def check_image(e: FunctionEmitter, i: Instruction) -> None:
+    """Coordinates, and the descriptor of the image."""
+    assert isinstance(e, CheckedKernelEmitter)
+    image, at, site = i.operands
+    count = at.type.count if at.type.kind is Kind.VECTOR else 0
+    numbers = [_component(e, at, k if count else None) for k in range(min(count, 3) or 1)]
+    width = element_type(at.type).width
+    words = [e.resized(SCALAR, number, f"i{width}", "i32", signed=True) for number in numbers]
+    words = [f"i32 {word}" for word in (*words, "0", "0")[:3]]
+    where = f"ptr {e.checker()}, ptr {e.site(site)}, ptr {e.operand(image)}"
+    e.emit_void(f"call void @cld_kcheck_image({where}, {', '.join(words)})")
 
 
 @lowers(PassOp.CheckFence)
@@ -273,3 +315,96 @@ def check_unknown(e: FunctionEmitter, i: Instruction) -> None:
     """What nobody looks at gets an address."""
     assert isinstance(e, CheckedKernelEmitter)
     e.emit_void(f"call void @cld_kcheck_unknown(ptr {e.checker()}, ptr {e.operand(i.operands[0])})")
+
+
+@lowers(PassOp.CheckOperation)
+def check_operation(e: FunctionEmitter, i: Instruction) -> None:
+    """Operands are looked at in line, component by component."""
+    assert isinstance(e, CheckedKernelEmitter)
+    *operands, site = i.operands
+    condition = operands.pop() if site.chosen else None
+    where = e.site(site)
+    count = i.type.count if i.type.kind is Kind.VECTOR else 0
+    for k in range(count or 1):
+        numbers = [_component(e, value, k if count else None) for value in operands]
+        wrong = _without_result(e, site, [element_type(value.type).width for value in operands], numbers)
+        if condition is not None:
+            is_vector = condition.type.kind is Kind.VECTOR
+            wanted = _component(e, condition, k if is_vector else None)
+            if not site.if_true:
+                wanted = e.emit(f"xor i1 {wanted}, true")
+            wrong = e.emit(f"and i1 {wrong}, {wanted}")
+        nothing, after = e.new_label("noresult"), e.new_label("checked")
+        e.emit_void(f"br i1 {wrong}, label %{nothing}, label %{after}")
+        e.begin_block(nothing)
+        bits = [_as_bits(e, value, number) for value, number in zip(operands, numbers, strict=True)]
+        arguments = ", ".join(f"i64 {number}" for number in (*bits, "0")[:2])
+        e.emit_void(f"call void @cld_kcheck_operation(ptr {e.checker()}, ptr {where}, {arguments})")
+        e.emit_void(f"br label %{after}")
+        e.begin_block(after)
+    e.define(i, e.operand(operands[-1]))
+
+
+def _component(e: FunctionEmitter, value: Value, k: int | None) -> str:
+    """A component, or a scalar; of halves as a float."""
+    operand = e.operand(value)
+    if k is not None:
+        operand = e.emit(f"extractelement {ir_type(value.type)} {operand}, i32 {k}")
+    element = element_type(value.type)
+    is_half = element.kind is Kind.FLOAT and element.width == 16
+    return extend_half(e, SCALAR, operand) if is_half else operand
+
+
+def _as_bits(e: FunctionEmitter, value: Value, number: str) -> str:
+    """As an i64: an integer, or the bits of a double."""
+    element = element_type(value.type)
+    if element.kind is not Kind.FLOAT:
+        return number if element.width == 64 else e.emit(f"zext i{element.width} {number} to i64")
+    if element.width < 64:
+        number = e.emit(f"fpext float {number} to double")
+    return e.emit(f"bitcast double {number} to i64")
+
+
+def _without_result(e: FunctionEmitter, site: Site, widths: list[int], numbers: list[str]) -> str:
+    """Whether scalars have no result: an i1."""
+    width = 8 * site.size
+    if site.kind == CONVERT:
+        (number,) = numbers
+        if widths[0] < 64:
+            number = e.emit(f"fpext float {number} to double")
+        low, is_low_inside, high, is_high_inside = _limits(width, site.is_signed, site.rounding)
+        above = e.emit(f"fcmp {'oge' if is_low_inside else 'ogt'} double {number}, {low}")
+        below = e.emit(f"fcmp {'ole' if is_high_inside else 'olt'} double {number}, {high}")
+        inside = e.emit(f"and i1 {above}, {below}")
+        return e.emit(f"xor i1 {inside}, true")
+    a, b = numbers
+    if site.kind == SHIFT:
+        return e.emit(f"icmp uge i{widths[1]} {b}, {width}")
+    is_zero = e.emit(f"icmp eq i{width} {b}, 0")
+    if not site.is_signed:
+        return is_zero
+    is_least = e.emit(f"icmp eq i{width} {a}, {-1 << (width - 1)}")
+    is_minus_one = e.emit(f"icmp eq i{width} {b}, -1")
+    overflows = e.emit(f"and i1 {is_least}, {is_minus_one}")
+    return e.emit(f"or i1 {is_zero}, {overflows}")
+
+
+def _limits(width: int, is_signed: bool, rounding: int) -> tuple[str, bool, str, bool]:
+    """Between which doubles a number lies that is in an integer's range once it is rounded, and whether these
+    are there, too. Between neighbouring integers of 64 bits there is no double."""
+    low = -(1 << (width - 1)) if is_signed else 0
+    high = (1 << (width - is_signed)) - 1
+    # Numbers in steps of a half, times two: the least integer is even and goes to itself, the largest is odd.
+    before, behind = {
+        FPRoundingMode.RTE: ((2 * low - 1, True), (2 * high + 1, False)),
+        FPRoundingMode.RTP: ((2 * low - 2, False), (2 * high, True)),
+        FPRoundingMode.RTN: ((2 * low, True), (2 * high + 2, False)),
+    }.get(FPRoundingMode(rounding), ((2 * low - 2, False), (2 * high + 2, False)))
+    if width == 64:
+        before = before if low == 0 else (2 * low, True)
+        behind = (2 * high + 2, False)
+    return _double(before[0] / 2), before[1], _double(behind[0] / 2), behind[1]
+
+
+def _double(number: float) -> str:
+    return f"0x{struct.unpack('<Q', struct.pack('<d', number))[0]:016X}"

@@ -13,6 +13,7 @@ ORDERS_LOCAL = 1 << 9
 ORDERS_GLOBAL = 1 << 10
 NO_READ = 1 << 11
 NO_WRITE = 1 << 12
+SIGNED = 1 << 13
 
 # enum cld_kcheck_space
 GLOBAL, LOCAL, PRIVATE, CONSTANT, GENERIC = range(5)

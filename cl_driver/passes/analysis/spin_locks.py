@@ -21,6 +21,7 @@ from ..ir.link_names import PIPE_COMMIT, PIPE_FUNCTIONS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Any
 
 _OWN = frozenset((StorageClass.Function, StorageClass.Private, StorageClass.Input))  # a work-item's
@@ -92,6 +93,20 @@ def only_looks(function: Function) -> bool:
         if is_idle and any(_is_invariant(i.operands[0], loop) for i in looking):
             return bool(_asked(loop)) and not _is_given_back(loop, nest, tree, has_calls=True)
     return False
+
+
+def may_look(functions: Iterable[Function]) -> bool:
+    """Whether anything in functions as the reader made them may look for what others do to memory: without it
+    no work-item waits for another one but at barriers and locks."""
+    instructions = (i for function in functions for block in function.blocks for i in block.instructions)
+    return any((i.op in _READS and _looks(i)) or _is_atomic_call(i) for i in instructions)
+
+
+def _is_atomic_call(i: Instruction) -> bool:
+    """Of the library's atomics."""
+    if i.op is not Op.FunctionCall or not i.operands[0].linkage:
+        return False
+    return "atomic_load" in i.operands[0].linkage[0]
 
 
 def _looks(i: Instruction) -> bool:

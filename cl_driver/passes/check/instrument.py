@@ -34,6 +34,7 @@ from ..ir.instructions import (
     is_boundary,
     is_by_value,
     is_constant_int,
+    substitute,
     users,
 )
 from ..ir.layout import alignment_of, size_of
@@ -41,13 +42,19 @@ from ..ir.ops import PassOp
 from .library_calls import second_result_size, vector_place
 from .private_memory import SHADOW, Shadows, copied_size, has_known_accesses, sites_of, unwanted_end
 from .sites import ATOMIC, BARRIER, FENCE, LOAD, STORE, Site
+from .undefined import chosen_by, is_masked
 
 _SHARED = (StorageClass.CrossWorkgroup, StorageClass.Workgroup, StorageClass.Generic)
+# OpenCL C, Atomic Functions: of pointers to global or local memory, or generic ones; what is undefined is an
+# object in private memory behind these.
+_NO_ATOMICS = (StorageClass.Function, StorageClass.Private, StorageClass.UniformConstant)
 _ADDRESSES = ADDRESS | {
     Op.Bitcast, Op.CopyObject, Op.PtrCastToGeneric, Op.GenericCastToPtr, Op.Phi, Op.Select,
     Op.GenericCastToPtrExplicit, Op.ConvertPtrToU, Op.PtrEqual, Op.PtrNotEqual, Op.PtrDiff,
     Op.GenericPtrMemSemantics, Op.LifetimeStart, Op.LifetimeStop,
 }  # fmt: skip
+
+_CHECKS = (PassOp.CheckWait, PassOp.CheckOperation, PassOp.CheckImage)  # that are there already
 
 # Bits of memory semantics (SPIR-V 1.6, section 3.25).
 _ACQUIRE, _RELEASE = 0x2 | 0x8 | 0x10, 0x4 | 0x8 | 0x10
@@ -66,15 +73,20 @@ class _Instrumenter:
         self.used_by = users(function)
         self.shadows = Shadows(function, types)
         self.is_followed: dict[Instruction, bool] = {}
+        self.events: dict[Value, Instruction] = {}  # of copies
         self.block: Block
 
     def run(self) -> None:
+        self.find_chosen()
         for block in self.function.blocks:
             old, block.instructions = block.instructions, []
             self.block = block
             for i in old:
                 self.visit(i)
                 block.instructions.append(i)
+                if i.op is Op.GroupAsyncCopy and i in self.events:
+                    block.instructions.append(self.events[i])
+        substitute(self.function, self.events)
 
     def add(self, i: Instruction, op: Op, operands: list[object], is_address: bool = True) -> Instruction:
         """A new instruction before i, of its line."""
@@ -83,6 +95,33 @@ class _Instrumenter:
         new.line = i.line
         self.block.instructions.append(new)
         return new
+
+    def find_chosen(self) -> None:
+        """Of operations whose results the program chooses, the checks come where it does, or nowhere."""
+        replaced: dict[Value, Value] = {}
+        before: dict[Instruction, list[Instruction]] = {}  # checks by what chooses
+        for block in self.function.blocks:
+            old, block.instructions = block.instructions, []
+            for i in old:
+                if i.op is not PassOp.CheckOperation:
+                    block.instructions.append(i)
+                    continue
+                *operands, site = i.operands
+                chosen = chosen_by(i, self.used_by)
+                if chosen is not None:
+                    select, site.if_true = chosen
+                    site.chosen = True
+                    i.operands = [*operands, select.operands[0], site]
+                    i.block = select.block
+                    before.setdefault(select, []).append(i)
+                elif not is_masked(i, self.used_by):
+                    block.instructions.append(i)
+                    continue
+                replaced[i] = operands[-1]
+        for block in self.function.blocks:
+            if not before.keys().isdisjoint(block.instructions):
+                block.instructions = [i for at in block.instructions for i in (*before.get(at, ()), at)]
+        substitute(self.function, replaced)
 
     def visit(self, i: Instruction) -> None:
         op = i.op
@@ -108,12 +147,16 @@ class _Instrumenter:
                 self.add(i, PassOp.CheckBarrier, [_ordering(Site(BARRIER, i.line), bits)], False)
             if op in GROUP_OPERATIONS:
                 self.unknown(i)
+        elif op is PassOp.CheckImage:
+            image, _, site = i.operands
+            if isinstance(image, Argument) and image in self.function.arguments:
+                site.root, site.name = image, image.name
         elif op is Op.MemoryBarrier:
             site = _ordering(Site(FENCE, i.line), _integer(i.operands[1]))
             self.add(i, PassOp.CheckFence, [site], False)
         elif op is Op.ExtInst:
             self.extended(i)
-        elif op not in _ADDRESSES and op is not PassOp.CheckWait:
+        elif op not in _ADDRESSES and op not in _CHECKS:
             self.unknown(i)
 
     def extended(self, i: Instruction) -> None:
@@ -146,6 +189,8 @@ class _Instrumenter:
         if not self.find_root(pointer, site):
             return
         root = site.root
+        if site.kind == ATOMIC and site.storage in _NO_ATOMICS:
+            self.add(i, PassOp.CheckFault, [site], False)
         if isinstance(root, Instruction):
             operands = [pointer, root, site]
             if root not in self.is_followed:
@@ -194,17 +239,22 @@ class _Instrumenter:
 
     def group_copy(self, i: Instruction) -> None:
         """A copy that all work-items of the group make together."""
-        target, source, count, stride = i.operands[1:5]
+        target, source, count, stride, event = i.operands[1:6]
         size = size_of(target.type.element)
         sites = []
         for kind, pointer in ((STORE, target), (LOAD, source)):
             sites.append(Site(kind, i.line, size, size))
             self.find_root(pointer, sites[-1])
-        operands = [target, source, count, stride, *sites]
+        # The functions that copy in more than one dimension give the event back that they got.
+        has_event = i in self.used_by
+        operands = [target, source, count, stride, event, has_event, *sites]
         check = Instruction(PassOp.CheckCopy, count.type, operands, self.block)
         check.line = i.line
         self.block.instructions.append(check)
         i.operands[3] = check
+        if has_event:
+            self.events[i] = Instruction(PassOp.CheckEvent, i.type, [], self.block)
+            self.events[i].line = i.line
 
     def indices(self, i: Instruction) -> None:
         """Of arrays in structures: a whole variable's bounds say nothing of these."""

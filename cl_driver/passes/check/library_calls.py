@@ -14,7 +14,7 @@ from ..ir.layout import size_of
 from ..ir.library import Library
 from ..ir.link_names import stays_a_call
 from ..ir.ops import PassOp
-from .sites import BARRIER, Site
+from .sites import WAIT, Site
 
 # Instructions that load or store a vector: the number of the operand that has the type in registers, where it
 # is not the result, and of the offset.
@@ -35,7 +35,7 @@ def expose_calls(function: Function, library: Library) -> bool:
         old, block.instructions = block.instructions, []
         for i in old:
             if i.op is Op.GroupWaitEvents:
-                i.op, i.operands = PassOp.CheckWait, [Site(BARRIER, i.line)]
+                i.op, i.operands = PassOp.CheckWait, [*i.operands[1:3], Site(WAIT, i.line)]
             is_changed |= _expose(block, i, library)
             block.instructions.append(i)
     return is_changed

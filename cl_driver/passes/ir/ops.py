@@ -39,9 +39,17 @@ CheckBarrier site                     a work-item has come to a barrier
 CheckFence site
 CheckUnknown pointer                  what nobody looks at may write there
 CheckIndex index, site                of an array of site.bytes elements
-CheckCopy target, source, count, stride, sites   a work-item has come to a copy of the group, of two sites;
-                                      gives the count, or 0 where it is not to be
-CheckWait site                        a work-item waits for copies of the group
+CheckCopy target, source, count, stride, event, has_event, sites   a work-item has come to a copy of the
+                                      group, of two sites, with an event that somebody asks for (CheckEvent)
+                                      or not; gives the count, or 0 where it is not to be
+CheckEvent                            behind that: the event of the copy
+CheckWait count, events, site         a work-item waits for copies of the group
+CheckFault site                       what is never right: atomics on memory that may have none
+CheckImage image, coordinates, site   a pixel is read or written, of an image of site.bytes % 256 dimensions,
+                                      and with layers if site.bytes is more
+CheckOperation a, b, site             b, of an operation on a and b that may have no result
+CheckOperation a, site                a, likewise of a conversion
+CheckOperation a, b, condition, site  the same before the OpSelect that alone takes the operation's result
 
 Only after vectorize/linearise.py, that is at widths above 1 (see Instruction.mask there):
 EntryMask                        bool, varying: the lanes that hold a work-item at all (false in a tail)
@@ -99,7 +107,11 @@ class PassOp(Op):
     CheckUnknown: ClassVar[PassOp]
     CheckIndex: ClassVar[PassOp]
     CheckCopy: ClassVar[PassOp]
+    CheckEvent: ClassVar[PassOp]
     CheckWait: ClassVar[PassOp]
+    CheckFault: ClassVar[PassOp]
+    CheckImage: ClassVar[PassOp]
+    CheckOperation: ClassVar[PassOp]
 
 
 fill(PassOp, ((name, (1 << 16) + k) for k, name in enumerate(PassOp.__annotations__)))

@@ -107,6 +107,24 @@ def _is_image_instruction(i: Instruction) -> bool:
     )
 
 
+def access_without_sampler(i: Instruction) -> tuple[Value, Value, bool] | None:
+    """Image and coordinates of what reads a pixel without a sampler or writes one, and whether it writes.
+    None of other instructions, and where there may be a level of detail."""
+    if i.op in (Op.ImageRead, Op.ImageWrite):
+        image, at = i.operands[:2]
+        return None if _LOD in _image_operands(i) else (image, at, i.op is Op.ImageWrite)
+    if i.op is not Op.FunctionCall or not i.operands[0].linkage:
+        return None
+    found = _image_call(i.operands[0].linkage[0])
+    if found is None or not found[1]:
+        return None
+    is_write = found[1] == "write"
+    if len(i.operands) != 3 + is_write:
+        return None
+    _, image, at, *_ = i.operands
+    return image, at, is_write
+
+
 def sampler_word(value: tuple[int, int, int]) -> int:
     """OpenCL C's bits for the operands of OpConstantSampler."""
     addressing, normalized, filter_ = value

@@ -11,6 +11,11 @@ enum cld_kcheck_kind {
     CLD_CHECK_ATOMIC,
     CLD_CHECK_BARRIER,
     CLD_CHECK_FENCE,
+    CLD_CHECK_SHIFT, /* operations that may have no result; size: bytes of an element */
+    CLD_CHECK_DIVIDE,
+    CLD_CHECK_REMAINDER,
+    CLD_CHECK_CONVERT, /* floating point to an integer */
+    CLD_CHECK_WAIT,    /* for copies of the group */
 };
 
 enum cld_kcheck_flags {
@@ -25,6 +30,7 @@ enum cld_kcheck_flags {
     CLD_CHECK_ORDERS_GLOBAL = 1 << 10,
     CLD_CHECK_NO_READ = 1 << 11, /* atomics that store alone, or load alone */
     CLD_CHECK_NO_WRITE = 1 << 12,
+    CLD_CHECK_SIGNED = 1 << 13, /* the result of an operation */
 };
 
 enum cld_kcheck_space {
@@ -56,6 +62,9 @@ struct cld_kcheck_sites {
     struct cld_kcheck_site sites[];
 };
 
+/* Of the event of a copy: cld_kcheck_copy. */
+#define CLD_CHECK_UNNAMED (UINT64_C(1) << 63)
+
 /* One per thread that executes a kernel with checks. Generated code knows the first word only. */
 struct cld_kcheck_thread;
 
@@ -76,13 +85,28 @@ struct cld_kcheck_thread;
  *   void cld_kcheck_unwritten(struct cld_kcheck_thread *thread, const struct cld_kcheck_site *site,
  *                            int64_t offset, uint64_t size);
  *                        a load from a private variable that nobody has written to
- *   void cld_kcheck_index(struct cld_kcheck_thread *thread, const struct cld_kcheck_site *site, int64_t
- * index); an index of an array of site->bytes elements that is out of its bounds uint64_t
- * cld_kcheck_copy(struct cld_kcheck_thread *thread, uint8_t *target, uint8_t *source, uint64_t count,
- * uint64_t stride, const struct cld_kcheck_site *site); a work-item has come to a copy that the group makes,
- * whose two sites these are: of elements of site->size bytes, in global memory at a stride. Gives the count,
- * or 0 where the copy is not to be made void cld_kcheck_wait(struct cld_kcheck_thread *thread, const struct
- * cld_kcheck_site *site); a work-item waits for such copies void cld_kcheck_unknown(struct cld_kcheck_thread
- * *thread, uint8_t *address); what nobody looks at may write there */
+ *   void cld_kcheck_index(struct cld_kcheck_thread *thread, const struct cld_kcheck_site *site,
+ *                        int64_t index);
+ *                        an index of an array of site->bytes elements that is out of its bounds
+ *   uint64_t cld_kcheck_copy(struct cld_kcheck_thread *thread, uint8_t *target, uint8_t *source,
+ *                           uint64_t count, uint64_t stride, uint64_t event,
+ *                           const struct cld_kcheck_site *site);
+ *                        a work-item has come to a copy that the group makes, whose two sites these are: of
+ *                        elements of site->size bytes, in global memory at a stride. Gives the count, or 0
+ *                        where the copy is not to be made. event: that it is to go with, 0 for a new one;
+ *                        with the highest bit if nobody asks for the copy's own
+ *   uint64_t cld_kcheck_event(struct cld_kcheck_thread *thread);  that of the last copy, never 0
+ *   void cld_kcheck_wait(struct cld_kcheck_thread *thread, const struct cld_kcheck_site *site,
+ *                       uint64_t count, const uint64_t *events);  a work-item waits for such copies
+ *   void cld_kcheck_unknown(struct cld_kcheck_thread *thread, uint8_t *address);
+ *                        what nobody looks at may write there
+ *   void cld_kcheck_operation(struct cld_kcheck_thread *thread, const struct cld_kcheck_site *site,
+ *                            uint64_t a, uint64_t b);
+ *                        an operation has no result; of a conversion a is the value, as a double
+ *   void cld_kcheck_fault(struct cld_kcheck_thread *thread, const struct cld_kcheck_site *site);
+ *                        an atomic on memory that may have none
+ *   void cld_kcheck_image(struct cld_kcheck_thread *thread, const struct cld_kcheck_site *site,
+ *                        const struct cld_image_desc *image, int32_t x, int32_t y, int32_t z);
+ *                        a pixel is read or written; site->bytes: dimensions, and 256 if there are layers */
 
 #endif

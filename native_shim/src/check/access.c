@@ -274,6 +274,13 @@ static __attribute__((noinline)) uint8_t *outside(struct cld_kcheck_thread *thre
     return thread->nowhere + NOWHERE_AT;
 }
 
+/* Of a generic pointer, from the function that a kernel calls. */
+static bool is_private(const struct cld_kcheck_thread *thread, const uint8_t *address) {
+    const uint8_t *stack = __builtin_frame_address(0);
+    return (address > stack && address < thread->stack_end) ||
+           (address >= thread->scratch && address < thread->scratch + thread->scratch_size);
+}
+
 static inline uint8_t *check(struct cld_kcheck_thread *thread, uint8_t *address,
                              const struct cld_kcheck_site *site, uint64_t size, uint64_t value) {
     struct range other;
@@ -343,6 +350,8 @@ uint8_t *cld_kcheck_access(struct cld_kcheck_thread *thread, uint8_t *address,
                            const struct cld_kcheck_site *site, uint64_t value) {
     uint8_t *allowed = check(thread, address, site, site->size, value);
     if (site->kind == CLD_CHECK_ATOMIC) {
+        if ((site->flags & CLD_CHECK_SPACE) == CLD_CHECK_GENERIC && is_private(thread, address))
+            cld_kcheck_fault(thread, site);
         uint64_t flags = site->flags;
         if (thread->has_fenced && thread->fenced_item == thread->item)
             flags |= CLD_CHECK_RELEASE;
@@ -376,6 +385,39 @@ void cld_kcheck_index(struct cld_kcheck_thread *thread, const struct cld_kcheck_
                             .place = place_of(thread->launch, thread->group_index, thread->item),
                             .offset = index,
                             .size = site->bytes};
+    report_add(thread, &report);
+}
+
+void cld_kcheck_operation(struct cld_kcheck_thread *thread, const struct cld_kcheck_site *site, uint64_t a,
+                          uint64_t b) {
+    struct report report = {.finding = NO_RESULT,
+                            .site = site,
+                            .place = place_of(thread->launch, thread->group_index, thread->item),
+                            .operands = {a, b}};
+    report_add(thread, &report);
+}
+
+void cld_kcheck_fault(struct cld_kcheck_thread *thread, const struct cld_kcheck_site *site) {
+    struct report report = {.finding = NO_ATOMICS,
+                            .site = site,
+                            .place = place_of(thread->launch, thread->group_index, thread->item)};
+    report_add(thread, &report);
+}
+
+void cld_kcheck_image(struct cld_kcheck_thread *thread, const struct cld_kcheck_site *site,
+                      const struct cld_image_desc *image, int32_t x, int32_t y, int32_t z) {
+    uint32_t dims = site->bytes & 255, used = dims + (site->bytes >> 8 ? 1 : 0);
+    const int32_t at[3] = {x, y, z}, sizes[3] = {image->width, image->height, image->depth};
+    struct report report = {.finding = OUTSIDE_IMAGE, .site = site, .sizes = {1, 1, 1}};
+    bool is_outside = false;
+    for (uint32_t i = 0; i < used && i < 3; i++) {
+        report.coordinates[i] = at[i];
+        report.sizes[i] = i < dims ? sizes[i] : image->array_size;
+        is_outside |= at[i] < 0 || at[i] >= report.sizes[i];
+    }
+    if (!is_outside)
+        return;
+    report.place = place_of(thread->launch, thread->group_index, thread->item);
     report_add(thread, &report);
 }
 

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "abi/check_abi.h"
+#include "abi/image_abi.h"
 #include "abi/kernel_abi.h"
 
 /* Whether kernels are compiled with checks. Set before main(); never changes. */
@@ -49,8 +50,10 @@ void cld_kcheck_launch_free(const void *command);
 void cld_kcheck_launch_begin(struct cld_kcheck_launch *launch, const struct cld_launch *sizes);
 void cld_kcheck_launch_end(struct cld_kcheck_launch *launch);
 
-/* Around the groups that a thread executes. NULL: no memory, or the launch has no checks. */
-struct cld_kcheck_thread *cld_kcheck_enter(struct cld_kcheck_launch *launch, const struct cld_thread *thread);
+/* Around the groups that a thread executes. scratch_size: of the thread's scratch memory. NULL: no memory, or
+ * the launch has no checks. */
+struct cld_kcheck_thread *cld_kcheck_enter(struct cld_kcheck_launch *launch, const struct cld_thread *thread,
+                                           size_t scratch_size);
 void cld_kcheck_leave(struct cld_kcheck_thread *thread);
 
 /* What kernels call: abi/check_abi.h. */
@@ -69,8 +72,15 @@ void cld_kcheck_unwritten(struct cld_kcheck_thread *thread, const struct cld_kch
                           int64_t offset, uint64_t size);
 void cld_kcheck_index(struct cld_kcheck_thread *thread, const struct cld_kcheck_site *site, int64_t index);
 uint64_t cld_kcheck_copy(struct cld_kcheck_thread *thread, uint8_t *target, uint8_t *source, uint64_t count,
-                         uint64_t stride, const struct cld_kcheck_site *site);
-void cld_kcheck_wait(struct cld_kcheck_thread *thread, const struct cld_kcheck_site *site);
+                         uint64_t stride, uint64_t event, const struct cld_kcheck_site *site);
+uint64_t cld_kcheck_event(struct cld_kcheck_thread *thread);
+void cld_kcheck_wait(struct cld_kcheck_thread *thread, const struct cld_kcheck_site *site, uint64_t count,
+                     const uint64_t *events);
 void cld_kcheck_unknown(struct cld_kcheck_thread *thread, uint8_t *address);
+void cld_kcheck_operation(struct cld_kcheck_thread *thread, const struct cld_kcheck_site *site, uint64_t a,
+                          uint64_t b);
+void cld_kcheck_fault(struct cld_kcheck_thread *thread, const struct cld_kcheck_site *site);
+void cld_kcheck_image(struct cld_kcheck_thread *thread, const struct cld_kcheck_site *site,
+                      const struct cld_image_desc *image, int32_t x, int32_t y, int32_t z);
 
 #endif

@@ -154,8 +154,8 @@ void cld_kcheck_launch_end(struct cld_kcheck_launch *launch) {
         report_unchecked(launch);
 }
 
-struct cld_kcheck_thread *cld_kcheck_enter(struct cld_kcheck_launch *launch,
-                                           const struct cld_thread *thread) {
+struct cld_kcheck_thread *cld_kcheck_enter(struct cld_kcheck_launch *launch, const struct cld_thread *thread,
+                                           size_t scratch_size) {
     struct cld_kcheck_thread *made = calloc(1, sizeof *made);
     if (!made)
         return NULL;
@@ -164,6 +164,9 @@ struct cld_kcheck_thread *cld_kcheck_enter(struct cld_kcheck_launch *launch,
     launch->has_run = true;
     made->globals = launch->sizes.globals;
     made->ranges = malloc((count + 1) * sizeof *made->ranges);
+    made->scratch = thread->scratch;
+    made->scratch_size = scratch_size;
+    made->stack_end = __builtin_frame_address(0);
     made->local = (struct shadow){.start = thread->local_memory, .size = thread->local_memory_size};
     made->nowhere = calloc(2, CLD_CHECK_GAP);
     bool has_memory = made->ranges && made->nowhere;
@@ -228,6 +231,8 @@ void cld_kcheck_group(struct cld_kcheck_thread *thread, const struct cld_kcheck_
     thread->has_fenced = thread->has_diverged = false;
     thread->barrier = NULL;
     thread->copy = (struct copy){0};
+    thread->events = 0;
+    thread->has_unnamed = false;
     thread->arrived = 0;
     if (thread->local.written)
         memset(thread->local.written, 0, thread->local.size);
@@ -256,9 +261,14 @@ void cld_kcheck_barrier(struct cld_kcheck_thread *thread, const struct cld_kchec
 }
 
 uint64_t cld_kcheck_copy(struct cld_kcheck_thread *thread, uint8_t *target, uint8_t *source, uint64_t count,
-                         uint64_t stride, const struct cld_kcheck_site *site) {
-    struct copy copy = {target, source, count, stride, site, {0, 0}};
+                         uint64_t stride, uint64_t event, const struct cld_kcheck_site *site) {
+    struct copy copy = {target, source, count, stride, site, {0, 0}, 0};
     if (!thread->barrier) {
+        bool is_unnamed = event & CLD_CHECK_UNNAMED;
+        event &= ~CLD_CHECK_UNNAMED;
+        bool is_shared = event && event <= thread->events;
+        copy.event = is_shared ? event : is_unnamed ? 0 : ++thread->events;
+        thread->has_unnamed |= !copy.event;
         copy.count = copy_is_inside(thread, &copy) ? count : 0;
         thread->copy = copy;
         thread->is_copied = copy.count == count;
@@ -279,11 +289,56 @@ static void tell_wait(struct cld_kcheck_thread *thread, enum finding finding,
     report_add(thread, &report);
 }
 
-void cld_kcheck_wait(struct cld_kcheck_thread *thread, const struct cld_kcheck_site *site) {
+uint64_t cld_kcheck_event(struct cld_kcheck_thread *thread) {
+    return thread->last_event;
+}
+
+/* Copies with an event are over. */
+static void end_copies(struct cld_kcheck_thread *thread, uint64_t event) {
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < thread->pending_count; i++) {
+        if (thread->pending[i].event == event)
+            copy_end(thread, &thread->pending[i]);
+        else
+            thread->pending[kept++] = thread->pending[i];
+    }
+    thread->pending_count = kept;
+}
+
+/* Notes which events a work-item waits for. False: others of the group wait for other ones. */
+static bool are_same_events(struct cld_kcheck_thread *thread, uint64_t events) {
+    if (thread->waiting_item != thread->item + 1)
+        thread->item_waits = 0;
+    thread->waiting_item = thread->item + 1;
+    uint64_t at = thread->item_waits++;
+    if (at >= MOST_PENDING)
+        return true;
+    if (at == thread->waited_count) {
+        thread->waited_count++;
+        thread->waited[at] = events;
+    }
+    return thread->waited[at] == events;
+}
+
+void cld_kcheck_wait(struct cld_kcheck_thread *thread, const struct cld_kcheck_site *site, uint64_t count,
+                     const uint64_t *events) {
     thread->waits++;
     thread->wait = site;
-    while (thread->pending_count)
-        copy_end(thread, &thread->pending[--thread->pending_count]);
+    uint64_t all = 0;
+    for (uint64_t i = 0; i < count; i++)
+        all = all * 31 + events[i];
+    bool is_same = are_same_events(thread, all);
+    for (uint64_t i = 0; i < count; i++) {
+        bool is_unnamed = !events[i] && thread->has_unnamed;
+        if (!is_unnamed && (!events[i] || events[i] > thread->events))
+            tell_wait(thread, NO_EVENT, site, 0);
+        else if (is_same) /* else not all work-items wait for it */
+            end_copies(thread, events[i]);
+    }
+    if (!is_same && !thread->has_diverged) {
+        thread->has_diverged = true;
+        tell_wait(thread, DIVERGENCE, site, 0);
+    }
 }
 
 /* All work-items of a group wait, or none. */
@@ -293,7 +348,7 @@ static void end_waits(struct cld_kcheck_thread *thread) {
         thread->has_diverged = true;
         tell_wait(thread, DIVERGENCE, thread->wait, thread->group_items - over);
     }
-    thread->waits = 0;
+    thread->waits = thread->waiting_item = thread->waited_count = 0;
 }
 
 static void end_group(struct cld_kcheck_thread *thread) {
@@ -313,6 +368,7 @@ void cld_kcheck_region(struct cld_kcheck_thread *thread) {
         return;
     if (thread->arrived < thread->group_items)
         diverges(thread, site, NULL, thread->group_items - thread->arrived);
+    thread->last_event = thread->copy.event;
     if (thread->copy.count) {
         copy_note(thread, &thread->copy);
         if (thread->pending_count < MOST_PENDING)

@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -168,6 +169,61 @@ static void put_object(struct text *text, const struct cld_kcheck_launch *launch
     put(text, "\n");
 }
 
+/* An integer of so many bytes, of which more bits may be set. */
+static void put_integer(struct text *text, const struct cld_kcheck_site *site, uint64_t bits) {
+    uint32_t rest = 64 - 8 * site->size;
+    if (site->flags & CLD_CHECK_SIGNED)
+        put(text, "%" PRId64, (int64_t)(bits << rest) >> rest);
+    else
+        put(text, "%" PRIu64, bits << rest >> rest);
+}
+
+static void put_operation(struct text *text, const struct report *report) {
+    static const char *const names[] = {"char", "short", "int", "long"};
+    const struct cld_kcheck_site *site = report->site;
+    uint64_t divisor = report->operands[1] << (64 - 8 * site->size);
+    double value;
+    switch (site->kind) {
+    case CLD_CHECK_SHIFT:
+        put(text, "shift of %u bits by %" PRIu64 "\n", 8 * site->size, report->operands[1]);
+        return;
+    case CLD_CHECK_CONVERT:
+        memcpy(&value, report->operands, sizeof value);
+        value = value != value ? NAN : value; /* which need not print as -nan */
+        put(text, "conversion of %.9g to %s%s, which cannot hold it\n", value,
+            site->flags & CLD_CHECK_SIGNED ? "" : "u", names[__builtin_ctz(site->size)]);
+        return;
+    default:
+        put(text, divisor ? "division that overflows: " : "division by zero: ");
+        put_integer(text, site, report->operands[0]);
+        put(text, site->kind == CLD_CHECK_DIVIDE ? " / " : " %% ");
+        put_integer(text, site, report->operands[1]);
+        put(text, "\n");
+    }
+}
+
+static void put_numbers(struct text *text, const int32_t *numbers, uint32_t count, const char *between) {
+    for (uint32_t i = 0; i < count; i++)
+        put(text, "%s%" PRId32, i ? between : "", numbers[i]);
+}
+
+static void put_image(struct text *text, const struct cld_kcheck_launch *launch,
+                      const struct report *report) {
+    const struct cld_kcheck_site *site = report->site;
+    uint32_t dims = site->bytes & 255, layers = site->bytes >> 8 ? 1 : 0;
+    const char *name = string_of(launch->sites, site->name);
+    put(text, "%s at (", verb(site));
+    put_numbers(text, report->coordinates, dims + layers, ", ");
+    put(text, "), outside of an image of ");
+    put_numbers(text, report->sizes, dims, " x ");
+    put(text, " pixels");
+    if (layers)
+        put(text, " and %" PRId32 " layers", report->sizes[dims]);
+    if (*name)
+        put(text, ", argument '%s'", name);
+    put(text, "\n");
+}
+
 static void print(const struct cld_kcheck_launch *launch, const struct report *report) {
     struct text text = {.size = 0};
     const struct cld_kcheck_site *site = report->site;
@@ -199,11 +255,28 @@ static void print(const struct cld_kcheck_launch *launch, const struct report *r
     case INDEX:
         put(&text, "index %" PRId64 " out of bounds of an array of %zu\n", report->offset, report->size);
         break;
+    case NO_ATOMICS:
+        put(&text, "atomic of %u bytes on %s memory%s%s%s\n", site->size,
+            (site->flags & CLD_CHECK_SPACE) == CLD_CHECK_CONSTANT ? "constant" : "private",
+            site->name ? ", variable '" : "", string_of(launch->sites, site->name), site->name ? "'" : "");
+        break;
+    case OUTSIDE_IMAGE:
+        put_image(&text, launch, report);
+        break;
+    case NO_EVENT:
+        put(&text, "wait for an event that no copy of the group has (wait_group_events)\n");
+        break;
+    case NO_RESULT:
+        put_operation(&text, report);
+        break;
     case RACE:
         put(&text, "data race: %s of %" PRIu64 " bytes\n", verb(site), report->bytes);
         break;
     default:
-        if (site->kind != CLD_CHECK_BARRIER)
+        if (site->kind == CLD_CHECK_WAIT)
+            put(&text,
+                "wait_group_events that not all work-items of the group come to, or for other events\n");
+        else if (site->kind != CLD_CHECK_BARRIER)
             put(&text, "copy of a group that not all work-items come to, or not all alike\n");
         else
             put(&text, "barrier that not all work-items of the group come to\n");
@@ -284,7 +357,8 @@ void report_unchecked(const struct cld_kcheck_launch *launch) {
         names[count++] = name;
     pthread_mutex_unlock(&lock);
     struct text text = {.size = 0};
-    put(&text, "cl_driver check: kernel '%s' is not checked: it uses sub-groups\n", launch->kernel);
+    put(&text, "cl_driver check: kernel '%s' is not checked: it needs sub-groups of several work-items\n",
+        launch->kernel);
     if (is_new_name)
         cld_log_text(text.bytes, text.size);
 }

@@ -79,6 +79,10 @@ enum finding {
     INDEX,
     UNAWAITED,
     MISALIGNED,
+    NO_RESULT,
+    NO_ATOMICS,
+    OUTSIDE_IMAGE,
+    NO_EVENT,
     FINDINGS,
 };
 
@@ -98,6 +102,8 @@ struct report {
     uint32_t number;
     bool is_local, has_object, is_write_before;
     uint64_t missing; /* work-items, of a barrier */
+    uint64_t operands[2];
+    int32_t coordinates[3], sizes[3]; /* of an image; unused ones are 0 and 1 */
 };
 
 enum { MOST_REPORTS = 64 };
@@ -130,6 +136,9 @@ struct cld_kcheck_thread {
     struct range *ranges; /* of arguments */
     struct shadow local;
     uint8_t *globals;
+    /* Where private memory is: on the stack below stack_end, and where it lives across barriers. */
+    const uint8_t *stack_end, *scratch;
+    size_t scratch_size;
     uint64_t group[3], group_size[3], group_items;
     uint64_t group_index;
     uint64_t base[2]; /* of words: launch, group and epoch, for global and for local memory */
@@ -139,12 +148,19 @@ struct cld_kcheck_thread {
         uint64_t count, stride;
         const struct cld_kcheck_site *site; /* of the write; that of the read follows it */
         uint64_t words[2];                  /* in cells, of the write and of the read */
-    } copy;                                 /* that the first work-item came to; no count: none */
-    struct copy pending[MOST_PENDING];      /* copies that nobody has waited for */
+        uint64_t event;
+    } copy;                            /* that the first work-item came to; no count: none */
+    struct copy pending[MOST_PENDING]; /* copies that nobody has waited for */
     uint32_t pending_count;
-    uint64_t waits; /* of work-items, since the last barrier */
+    uint64_t events;     /* of the group, numbered from 1 */
+    uint64_t last_event; /* of the copy that the region is behind */
+    uint64_t waits;      /* of work-items, since the last barrier */
     const struct cld_kcheck_site *wait;
+    uint64_t
+        waited[MOST_PENDING]; /* for which events each of them waits, its first, second, ... time: a digest */
+    uint64_t waiting_item, waited_count, item_waits;
     bool has_group, is_copied;
+    bool has_unnamed; /* a copy of whose event nobody has asked for: those with a 0 are good */
     const struct cld_kcheck_site *barrier; /* that the first work-item came to */
     uint64_t arrived, region_items;
     bool has_diverged;

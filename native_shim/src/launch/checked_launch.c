@@ -23,7 +23,7 @@ static cl_int run_checked(struct cld_event *command, struct cld_self *self, uint
     void *outer = self->kernel.check;
     cl_int status = CL_OUT_OF_RESOURCES;
     bool has_room = launch && thread_has_room(command, self); /* of which there is to be a shadow */
-    self->kernel.check = has_room ? cld_kcheck_enter(launch, &self->kernel) : NULL;
+    self->kernel.check = has_room ? cld_kcheck_enter(launch, &self->kernel, self->scratch_capacity) : NULL;
     if (self->kernel.check) {
         status = plain_launches->run(command, self, first, last);
         cld_kcheck_leave(self->kernel.check);
@@ -66,10 +66,12 @@ __attribute__((constructor)) static void provide(void) {
         void *function;
     } functions[] = {
 #define PROVIDE(function) {#function, (void *)(uintptr_t)function}
-        PROVIDE(cld_kcheck_group),   PROVIDE(cld_kcheck_region),    PROVIDE(cld_kcheck_barrier),
-        PROVIDE(cld_kcheck_fence),   PROVIDE(cld_kcheck_access),    PROVIDE(cld_kcheck_range),
-        PROVIDE(cld_kcheck_outside), PROVIDE(cld_kcheck_unwritten), PROVIDE(cld_kcheck_index),
-        PROVIDE(cld_kcheck_copy),    PROVIDE(cld_kcheck_wait),      PROVIDE(cld_kcheck_unknown),
+        PROVIDE(cld_kcheck_group),     PROVIDE(cld_kcheck_region),    PROVIDE(cld_kcheck_barrier),
+        PROVIDE(cld_kcheck_fence),     PROVIDE(cld_kcheck_access),    PROVIDE(cld_kcheck_range),
+        PROVIDE(cld_kcheck_outside),   PROVIDE(cld_kcheck_unwritten), PROVIDE(cld_kcheck_index),
+        PROVIDE(cld_kcheck_copy),      PROVIDE(cld_kcheck_wait),      PROVIDE(cld_kcheck_unknown),
+        PROVIDE(cld_kcheck_operation), PROVIDE(cld_kcheck_fault),     PROVIDE(cld_kcheck_image),
+        PROVIDE(cld_kcheck_event),
     };
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
         cld_code_provide(functions[i].name, functions[i].function);

@@ -18,6 +18,7 @@ import numpy as np
 from cl_driver.api.generated import enums as cl
 from tests.loader.core.session import Buffer, Session
 from tests.loader.opencl import OpenCL
+from tests.pure.spirv.assembler import assemble
 
 COPY = "kernel void k(global int *to, global const int *from) { int i = get_global_id(0); to[i] = from[i]; }"
 SET = "kernel void k(global int *to) { to[get_global_id(0)] = 1; }"
@@ -170,9 +171,95 @@ def told_once(session: Session) -> None:
         session.launch(getter, N + 1, target, source, local=N + 1)
 
 
+PIXELS = """
+constant sampler_t nearest = CLK_ADDRESS_CLAMP | CLK_FILTER_NEAREST | CLK_NORMALIZED_COORDS_FALSE;
+kernel void k(read_only image2d_t from, write_only image2d_array_t to, int dx, int dlayer) {
+  int i = get_global_id(0);
+  float4 pixel = read_imagef(from, (int2)(i + dx, 3)) + read_imagef(from, nearest, (int2)(i + 9, -3));
+  write_imagef(to, (int4)(i, 3, 1 + dlayer, 0), pixel);
+}
+"""
+
+
+def pixels(session: Session, dx: int, layer: int) -> None:
+    """Reads a row of an image, dx to the right, and writes one of another, so many layers too far."""
+    size = (N, 4)
+    rgba = (ctypes.c_uint32 * 2)(cl.CL_RGBA, cl.CL_UNORM_INT8)
+    images = []
+    for type_, layers in ((cl.CL_MEM_OBJECT_IMAGE2D, 0), (cl.CL_MEM_OBJECT_IMAGE2D_ARRAY, 2)):
+        desc = (ctypes.c_uint64 * 9)(type_, *size, 0, layers)
+        images.append(session.cl.make("clCreateImage", session.context, 0, rgba, desc, None))
+    source, target = (Buffer(session.made("clReleaseMemObject", image)) for image in images)
+    session.launch(kernel(session, PIXELS), N, source, target, np.int32(dx), np.int32(layer), local=N)
+
+
+def pixels_inside(session: Session) -> None:
+    pixels(session, 0, 0)
+
+
+def pixel_outside(session: Session) -> None:
+    pixels(session, 2, 0)
+
+
+def pixel_before(session: Session) -> None:
+    pixels(session, -1, 0)
+
+
+def layer_outside(session: Session) -> None:
+    pixels(session, 0, 1)
+
+
+SHIFT = """
+OpEntryPoint Kernel %k "k" %id
+OpDecorate %id BuiltIn GlobalInvocationId
+%void = OpTypeVoid
+%i32 = OpTypeInt 32 0
+%i64 = OpTypeInt 64 0
+%ids = OpTypeVector %i64 3
+%idptr = OpTypePointer Input %ids
+%id = OpVariable %idptr Input
+%ptr = OpTypePointer CrossWorkgroup %i32
+%fn = OpTypeFunction %void %ptr
+%c_20 = OpConstant %i32 20
+%c_1 = OpConstant %i32 1
+%k = OpFunction %void None %fn
+%p = OpFunctionParameter %ptr
+%entry = OpLabel
+%v = OpLoad %ids %id
+%x = OpCompositeExtract %i64 %v 0
+%i = OpUConvert %i32 %x
+%at = OpPtrAccessChain %ptr %p %x
+%count = OpIAdd %i32 %i %c_20
+%s = OpShiftLeftLogical %i32 %c_1 %count
+OpStore %at %s Aligned 4
+OpReturn
+OpFunctionEnd
+"""
+
+
+def shift(session: Session, items: int) -> None:
+    """Shifts by up to 20 and the last item's number, in a module of no OpenCL C."""
+    il = assemble("\n".join(("OpCapability Addresses", "OpCapability Kernel", "OpCapability Int64",
+                             "OpMemoryModel Physical64 OpenCL", SHIFT)))  # fmt: skip
+    program = session.made(
+        "clReleaseProgram", session.cl.make("clCreateProgramWithIL", session.context, il, len(il))
+    )
+    session.cl.build(program, None)
+    session.launch(session.kernel(program), items, empty(session), local=items)
+
+
+def shift_in_range(session: Session) -> None:
+    shift(session, 12)
+
+
+def shift_by_more(session: Session) -> None:
+    shift(session, N)
+
+
 FUNCTIONS = (
     unwritten, written, written_in_part, filled, mapped, copied, copied_unwritten, written_by_kernel,
     host_pointer, sub_buffer, read_only, write_only, svm_right, svm_too_short, svm_freed, told_once,
+    pixels_inside, pixel_outside, pixel_before, layer_outside, shift_in_range, shift_by_more,
 )  # fmt: skip
 
 

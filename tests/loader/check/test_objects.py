@@ -14,6 +14,7 @@ from tests.loader.check import objects
 
 SILENT = [
     "written", "filled", "mapped", "copied", "written_by_kernel", "host_pointer", "svm_right",
+    "pixels_inside", "shift_in_range",
 ]  # fmt: skip
 BUFFER = "memory, argument 'from', which has 64 bytes (allocation #, made by clCreateBuffer)"
 
@@ -42,6 +43,33 @@ def write(what: str, item: int, where: str, times: int) -> str:
     return text + (f"  {times} times in this launch\n" if times > 1 else "")
 
 
+OUTSIDE = "outside of an image of 16 x 4 pixels"
+
+
+def read_pixel(x: int, item: int, times: int) -> str:
+    """The report on the read without a sampler of PIXELS."""
+    line = objects.PIXELS.splitlines()[4]
+    text = f"""cl_driver check: kernel 'k': read at ({x}, 3), {OUTSIDE}, argument 'from'
+  at program.cl:5:18
+    {line}
+    {" " * 17}^
+  by work-item ({item}, 0, 0), group (0, 0, 0), local id ({item}, 0, 0)
+"""
+    return text + (f"  {times} times in this launch\n" if times > 1 else "")
+
+
+LAYER = f"""cl_driver check: kernel 'k': write at (0, 3, 2), {OUTSIDE} and 2 layers, argument 'to'
+  at program.cl:6:3
+    {objects.PIXELS.splitlines()[5]}
+      ^
+  by work-item (0, 0, 0), group (0, 0, 0), local id (0, 0, 0)
+  16 times in this launch
+"""
+SHIFT = """cl_driver check: kernel 'k': shift of 32 bits by 32
+  (no line known)
+  by work-item (12, 0, 0), group (0, 0, 0), local id (12, 0, 0)
+  4 times in this launch
+"""
 UNWRITTEN = "that nobody has written"
 SVM = "memory, argument 'to', which has {} bytes (allocation #, made by clSVMAlloc)"
 TOLD = {
@@ -52,6 +80,10 @@ TOLD = {
     "read_only": write("of a buffer that is read-only", 0, BUFFER.replace("from", "to"), 16),
     "write_only": read("of a buffer that is write-only", 0, BUFFER, 16),
     "svm_too_short": write("out of bounds", 15, SVM.format(60), 1),
+    "pixel_outside": read_pixel(16, 14, 2),
+    "pixel_before": read_pixel(-1, 0, 1),
+    "layer_outside": LAYER,
+    "shift_by_more": SHIFT,
     "svm_freed": write("of memory that was freed", 0, SVM.format(64), 16),
 }
 
