@@ -106,7 +106,9 @@ class Device:
         return found.value
 
     def suggested(self, kernel: ctypes.c_void_p, items: Sequence[int]) -> list[int]:
-        """The local size that launches have which name none (cl_khr_suggested_local_work_size)."""
+        """The local size that launches have which name none (cl_khr_suggested_local_work_size).
+
+        DeviceError if the call fails."""
         name = b"clGetKernelSuggestedLocalWorkSizeKHR"
         address = self._cl.clGetExtensionFunctionAddressForPlatform(self._platform, name)
         call = ctypes.CFUNCTYPE(ctypes.c_int32, _HANDLE, _HANDLE, ctypes.c_uint32, _HANDLE, _HANDLE, _HANDLE)(

@@ -17,7 +17,7 @@ from ...spirv.enums import Op, StorageClass
 from ...spirv.module import Block, Constant, Function, Instruction, Kind, Operand, Value
 from ..ir.dominance import DominatorTree, Loop, LoopNest, dominators, is_reducible
 from ..ir.instructions import ADDRESS, ATOMICS, GROUP_OPERATIONS, PURE, TERMINATORS, predecessors
-from ..ir.link_names import PIPE_COMMIT, PIPE_FUNCTIONS
+from ..ir.link_names import PIPE_COMMIT, PIPE_FUNCTIONS, source_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _OWN = frozenset((StorageClass.Function, StorageClass.Private, StorageClass.Input))  # a work-item's
 _READS = frozenset((Op.Load, Op.AtomicLoad, Op.AtomicIAdd, Op.AtomicISub, Op.AtomicOr, Op.AtomicXor))
+_ATOMIC_LOADS = frozenset(("atomic_load", "atomic_load_explicit"))
 _IDLE = PURE | TERMINATORS | {Op.Load, Op.MemoryBarrier, Op.Nop}  # what a loop may do that only looks
 _CASTS = frozenset((Op.Bitcast, Op.CopyObject, Op.GenericCastToPtr, Op.PtrCastToGeneric))
 
@@ -106,7 +107,7 @@ def _is_atomic_call(i: Instruction) -> bool:
     """Of the library's atomics."""
     if i.op is not Op.FunctionCall or not i.operands[0].linkage:
         return False
-    return "atomic_load" in i.operands[0].linkage[0]
+    return source_name(i.operands[0].linkage[0]) in _ATOMIC_LOADS
 
 
 def _looks(i: Instruction) -> bool:

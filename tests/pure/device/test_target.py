@@ -9,6 +9,7 @@ from cl_driver.device import cpu as cpu_module
 from cl_driver.device.cpu import Cpu, identity_of
 from cl_driver.device.target import Target, host_target, make_target, parse_cpu
 from cl_driver.jit.symbols import loader_symbols
+from tests.cpus import SKYLAKE
 
 
 def cpu(architecture: str, flags: str, vendor: str = "vendor") -> Cpu:
@@ -16,11 +17,6 @@ def cpu(architecture: str, flags: str, vendor: str = "vendor") -> Cpu:
 
 
 OLD = cpu("x86_64", "cmov cx8 fxsr mmx sse sse2 pni")
-SKYLAKE = cpu(
-    "x86_64",
-    "cmov cx8 cx16 fxsr mmx sse sse2 pni ssse3 sse4_1 sse4_2 popcnt lahf_lm avx avx2 bmi1 bmi2 f16c fma abm "
-    "movbe xsave avx512f avx512bw avx512cd avx512dq avx512vl avx512_vnni vaes",
-)
 ARM = cpu("aarch64", "fp asimd atomics asimdhp")
 
 

@@ -2,12 +2,12 @@
 
 import pytest
 
-from cl_driver.device.cpu import host_cpu
 from cl_driver.device.target import make_target
 from cl_driver.jit.printed_ir import kept_order
+from tests.cpus import SKYLAKE
 
-TARGET = make_target(host_cpu(), "x86-64-v3")  # 16 registers
-MASKS = make_target(host_cpu(), "x86-64-v4")  # 32
+TARGET = make_target(SKYLAKE, "x86-64-v3")  # 16 registers
+MASKS = make_target(SKYLAKE, "x86-64-v4")  # 32
 V = "<8 x float>"
 
 

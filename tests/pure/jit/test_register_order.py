@@ -4,11 +4,11 @@ import re
 
 import pytest
 
-from cl_driver.device.cpu import host_cpu
 from cl_driver.device.target import make_target
 from cl_driver.jit.printed_ir import register_order
+from tests.cpus import SKYLAKE
 
-TARGET = make_target(host_cpu(), "x86-64-v3")
+TARGET = make_target(SKYLAKE, "x86-64-v3")
 V = "<8 x float>"
 PURE = (
     f"declare {V} @llvm.fabs.v8f32({V}) #1\ndeclare void @f()\n"
@@ -62,7 +62,7 @@ def test_each_vector_goes_through_all_steps():
 def test_what_fits_the_registers_or_is_short_stays():
     assert register_order.reorder(function(*chains(12, 20)), TARGET) is None
     assert register_order.reorder(function(*chains(20, 2)), TARGET) is None
-    masks = make_target(host_cpu(), "x86-64-v4")  # twice as many registers, of twice as many bits
+    masks = make_target(SKYLAKE, "x86-64-v4")  # twice as many registers, of twice as many bits
     assert register_order.reorder(function(*chains(30, 8)), TARGET) is not None
     assert register_order.reorder(function(*chains(30, 8)), masks) is None
 
