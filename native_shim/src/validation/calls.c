@@ -139,6 +139,7 @@ static void before(struct cld_call *call) {
     call->number = ++call_count;
     struct place place = place_of(call);
     order_poll();
+    order_before_call(call);
     check_handles(call, &place);
     enter_kernel(call, &place);
     if (call_begins(call, "clEnqueue"))

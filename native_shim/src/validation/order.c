@@ -198,6 +198,12 @@ static void host_finished(struct queue_order *queue) {
     queue->is_gated = queue->all_gated = false;
 }
 
+/* The event may end, and the callback be called, before the call returns. */
+void order_before_call(const struct cld_call *call) {
+    if (call_is(call, "clSetEventCallback"))
+        add_callback(call_word(call, "event"), (int32_t)call_word(call, "command_exec_callback_type"));
+}
+
 void order_after_call(const struct cld_call *call, cl_int status) {
     if (call_is(call, "clFinish")) {
         struct queue_order *queue = status ? NULL : order_of(call_word(call, "command_queue"));
@@ -216,9 +222,6 @@ void order_after_call(const struct cld_call *call, cl_int status) {
     } else if (call_is(call, "clGetEventProfilingInfo")) {
         if (!status)
             host_waited_for(call_word(call, "event"));
-    } else if (call_is(call, "clSetEventCallback")) {
-        if (!status)
-            add_callback(call_word(call, "event"), (int32_t)call_word(call, "command_exec_callback_type"));
     } else if (call_is(call, "clMemBlockingFreeINTEL")) {
         for (struct queue_order *queue = queues; !status && queue; queue = queue->next)
             host_finished(queue);

@@ -116,6 +116,7 @@ void order_after_call(const struct cld_call *call, cl_int status);
 void order_event_made(uintptr_t handle, struct command *command);
 void order_host_knows(const struct command *command);
 void order_poll(void);
+void order_before_call(const struct cld_call *call);
 
 /* memory_use.c */
 void memory_before_enqueue(const struct cld_call *call, const struct place *place);
