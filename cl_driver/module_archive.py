@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     Entry: TypeAlias = tuple[str, bool, int, int, int, int]
 
 NAME = "cl_driver.modules"
+_PACKED = "/modules.xz/"  # in the name of a module's file: it is packed (jit/packed.py)
 _ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _PACKAGE = __name__.rpartition(".")[0]
 _ENOUGH_DESCRIPTORS = 64
@@ -123,6 +124,12 @@ class Archive:
     def create_module(self, spec: ModuleSpec) -> None:
         """None: an ordinary one."""
 
+    def get_source(self, name: str) -> str | None:
+        """The text of a module that is packed, for tracebacks; others have files."""
+        packed = _packed()
+        own = packed.path_of(name)
+        return packed.texts()[own].decode() if own else None
+
     def exec_module(self, module: ModuleType) -> None:
         """Runs the code of a new one."""
         module.__file__ = _file(self.index[module.__name__])
@@ -139,8 +146,11 @@ def _file(entry: Entry) -> str:
 
 
 def _is_current(entry: Entry) -> bool:
+    file = _file(entry)
+    if _PACKED in file:  # all of them change together
+        file = file.partition(_PACKED)[0] + _PACKED[:-1]
     try:
-        status = os.stat(_file(entry))
+        status = os.stat(file)
     except OSError:
         return False
     return (status.st_mtime_ns, status.st_size) == entry[2:4]
@@ -191,6 +201,17 @@ def _modules(folder: str, package: str) -> Iterator[tuple[str, str]]:
             yield f"{package}.{stem}", path
         elif name not in _OTHERS and os.path.isfile(os.path.join(path, "__init__.py")):
             yield from _modules(path, f"{package}.{name}")
+        elif name == _PACKED.strip("/") and package == _PACKAGE:
+            for module, own in _packed().modules():
+                if own.partition("/")[0] not in _OTHERS:
+                    yield module, os.path.join(path, own)
+
+
+def _packed() -> Any:
+    """The module that knows of those that are packed. By name: it stands above this one."""
+    import importlib
+
+    return importlib.import_module(f"{_PACKAGE}.jit.packed")
 
 
 def update(path: str, folders: Sequence[str]) -> bool:
@@ -229,6 +250,7 @@ def make(path: str) -> None:
         except ImportError:  # of a package that is not there; who needs it says so
             pass
     library = os.path.dirname(os.path.realpath(os.__file__)) + os.sep
+    packed = _packed()
     index: dict[str, Entry] = {}
     code: list[bytes] = []
     place = 0
@@ -237,13 +259,19 @@ def make(path: str) -> None:
         if spec is None or spec.name != name:
             continue
         file = os.path.realpath(spec.origin or "")
+        own = packed.path_of(name)
+        if own:
+            file = os.path.join(os.path.realpath(packed.FILE), own)
         is_own = file.startswith(_ROOT + os.sep + _PACKAGE + os.sep)
         is_pythons = file.startswith(library) and "site-packages" not in file
         if not file.endswith(".py") or not (is_own or is_pythons):
             continue
-        status = os.stat(file)
-        with open(file, "rb") as source:
-            text = source.read()
+        status = os.stat(packed.FILE if own else file)
+        if own:
+            text = packed.texts()[own]
+        else:
+            with open(file, "rb") as source:
+                text = source.read()
         made = _compiled(text, file, is_own)
         for group in groups:
             if name in group:

@@ -12,8 +12,9 @@ import os
 import shutil
 import sys
 import tempfile
-import zipfile
 from pathlib import Path
+
+import wheel_file
 
 RECIPE = Path(__file__).resolve().parent / "conda" / "recipe.yaml"
 VERSIONS = ("3.11", "3.12", "3.13", "3.14")
@@ -33,11 +34,11 @@ def can_be_made() -> bool:
 
 def _unpack(wheel: Path, folder: Path) -> None:
     """With permissions, which zipfile leaves out."""
-    with zipfile.ZipFile(wheel) as archive:
-        for member in archive.infolist():
-            path = Path(archive.extract(member, folder))
-            if path.is_file():
-                path.chmod(0o755 if member.external_attr >> 16 & 0o100 else 0o644)
+    for member, data in wheel_file.unpack(wheel):
+        path = folder / member.filename
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+        path.chmod(0o755 if member.external_attr >> 16 & 0o100 else 0o644)
     (folder / "command.py").write_text(_COMMAND)
 
 

@@ -11,8 +11,9 @@ import hashlib
 import os
 import shutil
 import subprocess
-import zipfile
 from pathlib import Path
+
+import wheel_file
 
 NAME = "cl-driver"
 REVISION = 1
@@ -75,11 +76,10 @@ def _write(path: Path, text: str | bytes, mode: int = 0o644) -> None:
 
 def _unpack(wheel: Path, root: Path) -> None:
     """The package, without what pip has to know of it."""
-    with zipfile.ZipFile(wheel) as archive:
-        for member in archive.infolist():
-            if member.filename.startswith("cl_driver/") and not member.is_dir():
-                mode = 0o755 if member.external_attr >> 16 & 0o100 and ".so" not in member.filename else 0o644
-                _write(root / PACKAGES / member.filename, archive.read(member), mode)
+    for member, data in wheel_file.unpack(wheel):
+        if member.filename.startswith("cl_driver/"):
+            mode = 0o755 if member.external_attr >> 16 & 0o100 and ".so" not in member.filename else 0o644
+            _write(root / PACKAGES / member.filename, data, mode)
 
 
 def _documents(root: Path, licence: str, changes: str) -> None:

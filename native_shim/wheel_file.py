@@ -1,5 +1,9 @@
 """What becomes of a wheel before it is given away: the same modules in fewer bytes (make dist).
 
+The modules of packages that only compiler processes and `cl-driver` import are in one file, which
+cl_driver/jit/packed.py unpacks: a zip file compresses each for itself, and has more bytes of each name than
+some of them have. unpack() gives each a file again, for packages whose formats need no such thing.
+
 Modules are without comments and docstrings: a quarter of the bytes. What is left stays on its line, so that
 tracebacks name the lines of the repository's files. The modules of the cl-driver command keep their own
 docstrings, which its help shows.
@@ -11,12 +15,22 @@ import ast
 import base64
 import hashlib
 import io
+import lzma
+import marshal
+import re
 import struct
 import tokenize
 import zipfile
 import zlib
 from pathlib import Path
 
+PACKED = ("codegen", "compiler", "explain", "interp", "passes", "spirv")
+_INIT = "__init__.py"
+_PACK = "cl_driver/modules.xz"
+_MARSHAL = 2  # the version of the format that every Python reads
+_FILTER = {"id": lzma.FILTER_LZMA2, "preset": 9 | lzma.PRESET_EXTREME, "pb": 0, "lc": 4}
+_STUB = "from ..jit import packed\n\npacked.use(__name__, {!r})\n"
+_IS_STUB = re.compile(re.escape(_STUB.split("{")[0].encode()) + rb"'[0-9a-f]+'\)\n")
 _SHOWN = "cl_driver/cli/"
 _RECORD = ".dist-info/RECORD"
 _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
@@ -36,9 +50,57 @@ def rewrite(path: Path) -> None:
         members = [(info, wheel.read(info)) for info in wheel.infolist()]
     (record,) = (info for info, _ in members if info.filename.endswith(_RECORD))
     members = [(info, _shorter(info.filename, data)) for info, data in members if info is not record]
+    members = _pack(members)
     rows = [f"{info.filename},{_digest(data)},{len(data)}\n" for info, data in members]
     members.append((record, "".join([*rows, f"{record.filename},,\n"]).encode()))
     path.write_bytes(_zip(members))
+
+
+def _pack(members: list[tuple[zipfile.ZipInfo, bytes]]) -> list[tuple[zipfile.ZipInfo, bytes]]:
+    """The members with one for the modules of PACKED, each of which keeps a package of its name. ValueError
+    where there would be something in that."""
+    packed, kept = {}, []
+    for info, data in members:
+        folder, _, own = info.filename.removeprefix("cl_driver/").partition("/")
+        if folder in PACKED and own.endswith(".py") and own != _INIT:
+            packed[f"{folder}/{own}"] = data
+        else:
+            kept.append((info, data))
+    if not packed:
+        return members
+    # Packages before what is in them; what is alike is near.
+    order = sorted(packed, key=lambda path: (path.rpartition("/")[0], path.rpartition("/")[2] != _INIT, path))
+    text = marshal.dumps({path: packed[path] for path in order}, _MARSHAL)
+    pack = lzma.compress(text, check=lzma.CHECK_CRC32, filters=[_FILTER])
+    digest = hashlib.blake2b(pack, digest_size=8).hexdigest()
+    for at, (info, data) in enumerate(kept):
+        if info.filename in (f"cl_driver/{folder}/{_INIT}" for folder in PACKED):
+            if data.strip():
+                raise ValueError(f"{info.filename} is more than a docstring")
+            kept[at] = info, _STUB.format(digest).encode()
+    first, _ = members[0]
+    made = zipfile.ZipInfo(_PACK, first.date_time)
+    made.external_attr = 0o100644 << 16
+    return [*kept, (made, pack)]
+
+
+def unpack(path: Path) -> list[tuple[zipfile.ZipInfo, bytes]]:
+    """What is in a wheel, with a file for each module."""
+    with zipfile.ZipFile(path) as wheel:
+        members = [(info, wheel.read(info)) for info in wheel.infolist() if not info.is_dir()]
+    pack = next((data for info, data in members if info.filename == _PACK), None)
+    if pack is None:
+        return members
+    found = []
+    for info, data in members:
+        if info.filename != _PACK:
+            found.append((info, b"" if _IS_STUB.fullmatch(data) else data))
+            continue
+        for name, text in marshal.loads(lzma.decompress(data)).items():
+            module = zipfile.ZipInfo(f"cl_driver/{name}", info.date_time)
+            module.external_attr = info.external_attr
+            found.append((module, text))
+    return found
 
 
 def _shorter(name: str, data: bytes) -> bytes:
@@ -56,7 +118,8 @@ def _zip(members: list[tuple[zipfile.ZipInfo, bytes]]) -> bytes:
     out, entries = bytearray(), bytearray()
     for info, data in members:
         name = info.filename.encode("ascii")
-        packed = zopfli.zlib.compress(data, numiterations=_TRIES)[_ZLIB_HEADER:-_ZLIB_CHECK]
+        tries = 1 if name == _PACK.encode() else _TRIES  # which is compressed
+        packed = zopfli.zlib.compress(data, numiterations=tries)[_ZLIB_HEADER:-_ZLIB_CHECK]
         year, month, day, hour, minute, second = info.date_time
         stamp = hour << 11 | minute << 5 | second // 2, (year - 1980) << 9 | month << 5 | day
         common = (0, _DEFLATED, *stamp, zlib.crc32(data), len(packed), len(data), len(name), 0)

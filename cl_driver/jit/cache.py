@@ -87,7 +87,7 @@ class Untrusted(OSError):
     """A folder or file that is not this user's alone."""
 
 
-class _Folder:
+class Folder:
     """A folder of this user's alone, open. For `with`, which closes it.
 
     OSError where it is not there, or is somebody's who could change what is in it.
@@ -95,7 +95,7 @@ class _Folder:
 
     descriptor: int
 
-    def __init__(self, name: str, parent: _Folder | None = None, make: bool = False) -> None:
+    def __init__(self, name: str, parent: Folder | None = None, make: bool = False) -> None:
         where = None if parent is None else parent.descriptor
         flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
         try:
@@ -118,7 +118,7 @@ class _Folder:
             self.__exit__()
             raise Untrusted(0, wrong)
 
-    def __enter__(self) -> _Folder:
+    def __enter__(self) -> Folder:
         return self
 
     def __exit__(self, *why: object) -> None:
@@ -141,7 +141,7 @@ class _Folder:
             for entry in found:
                 try:
                     if entry.is_dir(follow_symlinks=False):
-                        with _Folder(entry.name, self) as inner:
+                        with Folder(entry.name, self) as inner:
                             yield from inner.entries(f"{path}{entry.name}/")
                     elif path or entry.name != _SIZE:
                         yield path + entry.name, entry.stat(follow_symlinks=False)
@@ -149,7 +149,7 @@ class _Folder:
                     continue
 
 
-def _make_folders(path: str) -> None:
+def make_folders(path: str) -> None:
     """The folder that a user named, with those above it.
 
     A root that works in another user's HOME must not leave files there that their owner cannot replace.
@@ -157,7 +157,7 @@ def _make_folders(path: str) -> None:
     try:
         status = os.stat(path)
     except FileNotFoundError:
-        _make_folders(os.path.dirname(path))
+        make_folders(os.path.dirname(path))
         try:  # noqa: SIM105
             os.mkdir(path, 0o700)
         except FileExistsError:
@@ -179,22 +179,22 @@ class Cache:
         self._memory: dict[str, bytes] = {}
         self._complained = False
 
-    def _open(self, make: bool = False) -> _Folder:
+    def _open(self, make: bool = False) -> Folder:
         if not make:
-            return _Folder(self.folder)
+            return Folder(self.folder)
         try:
-            return _Folder(self.folder)
+            return Folder(self.folder)
         except FileNotFoundError:
             base = os.path.dirname(self.folder)
-            _make_folders(base)
-            made = _Folder(self.folder, make=True)
+            make_folders(base)
+            made = Folder(self.folder, make=True)
             _quietly(self._adopt, base, made)
             return made
 
     @staticmethod
-    def _adopt(base: str, made: _Folder) -> None:
+    def _adopt(base: str, made: Folder) -> None:
         """Puts what an earlier version left where it counts, and goes in the end."""
-        with _Folder(f"{base}/{_BEFORE}"):
+        with Folder(f"{base}/{_BEFORE}"):
             os.rename(f"{base}/{_BEFORE}", _BEFORE, dst_dir_fd=made.descriptor)
 
     def _complain(self, error: OSError) -> None:
@@ -209,7 +209,7 @@ class Cache:
         if kept is not None or not self.folder:
             return kept
         try:
-            with self._open() as root, _Folder(key[:2], root) as folder:
+            with self._open() as root, Folder(key[:2], root) as folder:
                 return self._read(folder, key)
         except FileNotFoundError:
             return None
@@ -217,7 +217,7 @@ class Cache:
             self._complain(error)
             return None
 
-    def _read(self, folder: _Folder, key: str) -> bytes | None:
+    def _read(self, folder: Folder, key: str) -> bytes | None:
         with open(folder.open(key, os.O_RDONLY), "rb") as file:
             status = os.fstat(file.fileno())
             if not _is_ours(status) or status.st_size > _LARGEST:
@@ -245,7 +245,7 @@ class Cache:
             self._keep(key, body)
         return stored
 
-    def _size_with(self, root: _Folder, more: int) -> float:
+    def _size_with(self, root: Folder, more: int) -> float:
         """About the bytes on disk, with those that were written just now; infinite if nobody knows."""
         try:
             file = root.open(_SIZE, os.O_WRONLY | os.O_APPEND)
@@ -258,7 +258,7 @@ class Cache:
             return float("inf")
 
     @staticmethod
-    def _set_size(root: _Folder, size: int) -> None:
+    def _set_size(root: Folder, size: int) -> None:
         file = root.open(_SIZE, os.O_WRONLY | os.O_CREAT)
         try:
             os.ftruncate(file, -(-size // _UNIT))
@@ -274,7 +274,7 @@ class Cache:
 
     def _has_source(self, key: str) -> bool:
         try:
-            with self._open() as root, _Folder(_SOURCES, root) as sources, _Folder(key, sources) as folder:
+            with self._open() as root, Folder(_SOURCES, root) as sources, Folder(key, sources) as folder:
                 return _is_ours(os.stat(SOURCE_NAME, dir_fd=folder.descriptor, follow_symlinks=False))
         except OSError:
             return False
@@ -291,13 +291,13 @@ class Cache:
         return True
 
     @staticmethod
-    def _replace(root: _Folder, folders: list[str], name: str, data: bytes) -> None:
+    def _replace(root: Folder, folders: list[str], name: str, data: bytes) -> None:
         """Gives a file, in folders inside one another, another content: whole or not at all."""
         temporary = f"{_TEMPORARY}{os.getpid()}-{os.urandom(6).hex()}"
 
-        def put(folder: _Folder, inner: list[str]) -> None:
+        def put(folder: Folder, inner: list[str]) -> None:
             if inner:
-                with _Folder(inner[0], folder, make=True) as next_one:
+                with Folder(inner[0], folder, make=True) as next_one:
                     put(next_one, inner[1:])
             else:
                 os.rename(temporary, name, src_dir_fd=root.descriptor, dst_dir_fd=folder.descriptor)
@@ -327,7 +327,7 @@ class Cache:
         except OSError:
             return 0
 
-    def _sweep(self, root: _Folder) -> int:
+    def _sweep(self, root: Folder) -> int:
         entries, now = [], time.time()
         for path, status in root.entries():
             if not path.startswith(_TEMPORARY):
@@ -369,7 +369,7 @@ class Cache:
         except OSError as error:
             return error.strerror or str(error)
         try:
-            _make_folders(nearest)  # which are there
+            make_folders(nearest)  # which are there
         except OSError as error:
             return error.strerror or str(error)
         if not os.path.isdir(nearest):

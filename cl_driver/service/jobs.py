@@ -14,6 +14,7 @@ from .. import module_archive, settings, wire
 from ..compiler import source as frontend
 from ..device.target import Target
 from ..frontend import clang_start, effort
+from ..jit import packed
 from ..jit.cache import digest
 from ..jit.errors import CompileError
 from . import background
@@ -73,10 +74,13 @@ def load_everything() -> None:
         importlib.import_module(name)
     package = __name__.rpartition(".")[0].rpartition(".")[0]
     root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    names = [name for name, path in packed.modules() if path.partition("/")[0] in _ROOMS]
     for room in _ROOMS:
-        for found in pkgutil.walk_packages([os.path.join(root, room)], f"{package}.{room}."):
-            if not found.name.endswith("__main__"):
-                importlib.import_module(found.name)
+        folder = os.path.join(root, room)
+        names += [found.name for found in pkgutil.walk_packages([folder], f"{package}.{room}.")]
+    for name in names:
+        if not name.endswith("__main__"):
+            importlib.import_module(name)
 
 
 def _context(job: Job) -> frontend.Context:
