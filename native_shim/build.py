@@ -60,6 +60,8 @@ FOLDERS = (
     "validation",
     "icd",
 )
+# Those that no launch passes through, unless a tool was asked for: they are made small instead.
+COLD = ("validation", "command_buffer", "icd", "profile", "python", "trace")
 EXPORTS = (
     "clGetExtensionFunctionAddress",
     "clGetPlatformInfo",
@@ -109,9 +111,12 @@ class Builder:
         # What a launch costs depends on where functions and loops lie in cache lines: it is not to depend on
         # what else is in a file.
         optimise += ["-falign-functions=64", "-falign-loops=32"]
+        self.cold = [] if sanitize else ["-Os", "-falign-functions=1", "-falign-loops=1"]
         # A package is the same whatever the folder it was made in, and without what only debuggers read.
         self.is_package = embed.is_package(out)
         self.strip = ["-s"] if self.is_package else []
+        # Whoever installs it has a compiler that we do not know, and cannot mend what that complains about.
+        self.warnings = [] if self.is_package else WARNINGS
         optimise += [f"-ffile-prefix-map={ROOT}=."] if self.is_package else ["-g"]
         self.sanitize = [f"-fsanitize={sanitize}"] if sanitize else []
         includes = [f"-I{SHIM / 'src'}", f"-I{self.generated}"]
@@ -146,7 +151,18 @@ class Builder:
     def compile(self, source: Path, *extra: str, kind: str = "") -> Path:
         """The object file of a C file; kind: there is one of each."""
         target = self.object_of(source).with_suffix(f".{kind}.o" if kind else ".o")
-        command = [*self.compiler, *self.flags, *WARNINGS, *extra, "-c", str(source), "-o", str(target)]
+        cold = self.cold if source.parent.name in COLD else []
+        command = [
+            *self.compiler,
+            *self.flags,
+            *cold,
+            *self.warnings,
+            *extra,
+            "-c",
+            str(source),
+            "-o",
+            str(target),
+        ]
         if not self._fresh(target, command):
             self.say("compiling C files")
             target.parent.mkdir(parents=True, exist_ok=True)

@@ -1,8 +1,9 @@
 """What becomes of a wheel before it is given away: the same modules in fewer bytes (make dist).
 
-The modules of packages that only compiler processes and `cl-driver` import are in one file, which
-cl_driver/jit/packed.py unpacks: a zip file compresses each for itself, and has more bytes of each name than
-some of them have. unpack() gives each a file again, for packages whose formats need no such thing.
+The modules of packages that only compiler processes and `cl-driver` import, and the library of built-in
+functions, are in one file, which cl_driver/jit/packed.py unpacks: a zip file compresses each for itself, and
+has more bytes of each name than some of them have. unpack() gives each a file again, for packages whose
+formats need no such thing.
 
 Modules are without comments and docstrings: a quarter of the bytes. What is left stays on its line, so that
 tracebacks name the lines of the repository's files. The modules of the cl-driver command keep their own
@@ -25,6 +26,7 @@ import zlib
 from pathlib import Path
 
 PACKED = ("codegen", "compiler", "explain", "interp", "passes", "spirv")
+_BESIDE = ("_native/builtins.places", "_native/builtins.spv")  # what is packed, too
 _INIT = "__init__.py"
 _PACK = "cl_driver/modules.xz"
 _MARSHAL = 2  # the version of the format that every Python reads
@@ -61,9 +63,10 @@ def _pack(members: list[tuple[zipfile.ZipInfo, bytes]]) -> list[tuple[zipfile.Zi
     where there would be something in that."""
     packed, kept = {}, []
     for info, data in members:
-        folder, _, own = info.filename.removeprefix("cl_driver/").partition("/")
-        if folder in PACKED and own.endswith(".py") and own != _INIT:
-            packed[f"{folder}/{own}"] = data
+        path = info.filename.removeprefix("cl_driver/")
+        folder, _, own = path.partition("/")
+        if path in _BESIDE or (folder in PACKED and own.endswith(".py") and own != _INIT):
+            packed[path] = data
         else:
             kept.append((info, data))
     if not packed:

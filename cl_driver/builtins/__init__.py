@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 
+from ..jit import packed
+
+_STEM = "builtins"
 _PACKAGE = os.path.dirname(os.path.dirname(__file__))
 
 # Where the build leaves the module: inside the package, or in the build folder of the working tree.
 _PLACES = (
-    os.path.join(_PACKAGE, "_native", "builtins.spv"),
-    os.path.join(os.path.dirname(_PACKAGE), "build", "lib", "builtins.spv"),
+    os.path.join(_PACKAGE, "_native", f"{_STEM}.spv"),
+    os.path.join(os.path.dirname(_PACKAGE), "build", "lib", f"{_STEM}.spv"),
 )
 
 
@@ -26,15 +29,22 @@ def library_path() -> str:
 
 
 def load() -> bytes:
-    """The library's SPIR-V module."""
-    with open(library_path(), "rb") as file:
-        return file.read()
+    """The library's SPIR-V module. FileNotFoundError when the package was not built."""
+    return _read(".spv")
 
 
 def load_places() -> bytes:
     """Where things are in the module (reader.py); b"" if nobody has written it down."""
     try:
-        with open(os.path.splitext(library_path())[0] + PLACES, "rb") as file:
-            return file.read()
+        return _read(PLACES)
     except OSError:
         return b""
+
+
+def _read(ending: str) -> bytes:
+    """One of the library's two files. A wheel has them with its modules."""
+    found = packed.read(f"_native/{_STEM}{ending}")
+    if found is not None:
+        return found
+    with open(os.path.splitext(library_path())[0] + ending, "rb") as file:
+        return file.read()

@@ -1,9 +1,10 @@
 """Modules that a wheel has in one file (native_shim/wheel_file.py): those that only compiler processes and
-`cl-driver` import. In a working tree, in a Debian and in a conda package each is a file of its own.
+`cl-driver` import; and the library of built-in functions. In a working tree, in a Debian and in a conda
+package each is a file of its own.
 
-When the first of them is imported they are unpacked, once for a user, into a folder beside the compile cache.
-From then on Python finds them there as it finds any module, and keeps there what it compiles. Whoever has no
-such folder has them from memory. An archive of modules (module_archive.py) has them, too, and needs neither.
+When the first of them is needed they are unpacked, once for a user, into a folder beside the compile cache.
+From then on Python finds modules there as it finds any, and keeps there what it compiles. Whoever has no such
+folder has them from memory. An archive of modules (module_archive.py) has them, too.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _texts: dict[str, bytes] = {}
 
 
 def texts() -> dict[str, bytes]:
-    """The text of each module, by its path in the package; nothing where no module is packed. OSError or
+    """What each file has, by its path in the package; nothing where no module is packed. OSError or
     ImportError where the file cannot be read."""
     if not _texts:
         try:
@@ -53,7 +54,7 @@ def texts() -> dict[str, bytes]:
 
 def modules() -> Iterator[tuple[str, str]]:
     """Their names, each with its path in the package, packages before what is in them."""
-    for path in texts():
+    for path in filter(lambda path: path.endswith(".py"), texts()):
         yield f"{_PACKAGE}.{path.removesuffix(_OF_PACKAGE).removesuffix('.py').replace('/', '.')}", path
 
 
@@ -103,6 +104,12 @@ class _Finder(_Memory):
         self.packages: set[str] = set()
         self._root: str | None = None
 
+    def root(self) -> str:
+        """Where the files are; "" if only in memory."""
+        if self._root is None:
+            self._root = _unpacked(self.digest)
+        return self._root
+
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
@@ -110,10 +117,8 @@ class _Finder(_Memory):
         package = ".".join(name.split(".")[:2])
         if package not in self.packages or name == package:
             return None
-        if self._root is None:
-            self._root = _unpacked(self.digest)
-        if self._root:
-            folder = os.path.join(self._root, package.rpartition(".")[2])
+        if self.root():
+            folder = os.path.join(self.root(), package.rpartition(".")[2])
             if folder not in sys.modules[package].__path__:
                 sys.modules[package].__path__ = [folder]
                 path = [folder] if name.count(".") == 2 else path  # noqa: PLR2004
@@ -132,6 +137,18 @@ def use(package: str, digest: str) -> None:
         _finders.append(_Finder(digest))
         sys.meta_path.append(_finders[0])
     _finders[0].packages.add(package)
+
+
+def read(path: str) -> bytes | None:
+    """A file that is packed beside the modules, by its path in the package; None if it is not."""
+    if not _finders:
+        return None
+    root = _finders[0].root()
+    try:
+        with open(os.path.join(root or FILE, path), "rb") as file:
+            return file.read()
+    except OSError:
+        return texts().get(path)
 
 
 def _unpacked(digest: str) -> str:
