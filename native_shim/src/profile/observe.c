@@ -172,7 +172,7 @@ static struct cld_account *account_of(const struct cld_event *command) {
 }
 
 static bool is_whole(const struct cld_event *command) {
-    return command->type == CL_COMMAND_COMMAND_BUFFER_KHR; /* whose nodes are counted */
+    return command->type == CLD_COMMAND_COMMAND_BUFFER; /* whose nodes are counted */
 }
 
 /* What a thread is in the middle of: kernels that call the host back may nest. */
