@@ -142,6 +142,7 @@ def test_a_table(tune):
         assert share == pytest.approx(time / own[0], abs=0.02)
 
 
+@pytest.mark.clock
 def test_times_are_of_launches(tune):
     """Twice the work takes about twice the time."""
     options = ("--global-size", "1024", "--no-options", "--local-size", "64", "--arg")
