@@ -214,6 +214,40 @@ static void put_list(struct cld_track_event *event, const char *name, size_t siz
     cld_argument_text(event, name, size, text, used);
 }
 
+/* Bytes of the sequence of UTF-8 that text begins with; 0 where it begins with none. */
+static size_t sequence(const unsigned char *text, size_t size) {
+    unsigned first = text[0];
+    size_t length = first < 0x80   ? 1
+                    : first < 0xc2 ? 0
+                    : first < 0xe0 ? 2
+                    : first < 0xf0 ? 3
+                    : first < 0xf5 ? 4
+                                   : 0;
+    if (length > size)
+        return 0;
+    for (size_t i = 1; i < length; i++)
+        if ((text[i] & 0xc0) != 0x80)
+            return 0;
+    bool is_wrong = (first == 0xe0 && text[1] < 0xa0) || (first == 0xed && text[1] > 0x9f) ||
+                    (first == 0xf0 && text[1] < 0x90) || (first == 0xf4 && text[1] > 0x8f);
+    return is_wrong ? 0 : length;
+}
+
+/* A text of the host's, which may be cut off or anything at all; the format wants UTF-8. */
+static void put_text(struct cld_track_event *event, const char *name, size_t size, const char *text,
+                     size_t text_size) {
+    char good[CLD_MOST_TEXT + 40];
+    size_t count = text_size < sizeof good ? text_size : sizeof good;
+    memcpy(good, text, count);
+    for (size_t i = 0; i < count;) {
+        size_t length = sequence((const unsigned char *)good + i, count - i);
+        if (!length)
+            good[i] = '?';
+        i += length ? length : 1;
+    }
+    cld_argument_text(event, name, size, good, count);
+}
+
 /* What lies behind a pointer; returns the words that it has taken. */
 static size_t put_pointed(struct cld_track_event *event, char kind, const char *name, size_t size,
                           uint64_t value, const uint64_t *words) {
@@ -227,7 +261,7 @@ static size_t put_pointed(struct cld_track_event *event, char kind, const char *
     else if (kind == 'l')
         put_list(event, name, size, words + 1, count / sizeof(uint64_t));
     else
-        cld_argument_text(event, name, size, (const char *)(words + 1), count);
+        put_text(event, name, size, (const char *)(words + 1), count);
     return 1 + (count + 7) / 8;
 }
 

@@ -168,9 +168,10 @@ def test_a_file_is_begun_anew_unless_somebody_writes_to_it(run_client, client, v
 def test_pointers_of_calls_that_are_refused(traced):
     """They are looked at without trusting them: what cannot be read is shown as the pointer."""
     trace = traced("refused")
-    *others, nowhere, last = trace.named("clCreateKernel")
+    *others, nowhere, odd, last = trace.named("clCreateKernel")
     assert others and nowhere.arguments["error"] == last.arguments["error"] == "CL_INVALID_PROGRAM"
     assert last.arguments["kernel_name"] == "last"
+    assert odd.arguments["kernel_name"] == "? \u20ac ??"
     place = nowhere.arguments["kernel_name"]
     assert place % 4096 == 0
     (launch,) = trace.named("clEnqueueNDRangeKernel")

@@ -148,6 +148,8 @@ static void refused(void) {
     cl_kernel kernel = kernel_on("twice", buffer);
     cl_int code;
     CHECK(!clCreateKernel((cl_program)queue, nowhere, &code) && code == CL_INVALID_PROGRAM);
+    CHECK(!clCreateKernel((cl_program)queue, "\xc1 \xe2\x82\xac \xe2\x82", &code) &&
+          code == CL_INVALID_PROGRAM);
     CHECK(!clCreateKernel((cl_program)queue, last, &code) && code == CL_INVALID_PROGRAM);
     EXPECT(clBuildProgram((cl_program)queue, 0, NULL, nowhere, NULL, NULL), CL_INVALID_PROGRAM);
     EXPECT(
