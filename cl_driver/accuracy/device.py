@@ -1,70 +1,28 @@
-"""The device, as any program has it: through a loader of OpenCL and the driver's own library."""
+"""The device whose functions are measured."""
 
 from __future__ import annotations
 
 import ctypes
-import os
-import tempfile
 import time
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .. import native
 from ..api.generated import enums as cl
+from ..host_device import HANDLE, HostDevice
 from .functions import BINARY, SECOND, TO_INTEGER, WITH_INTEGER, Type
 
 if TYPE_CHECKING:
     from .functions import Array
 
-_HANDLE = ctypes.c_void_p
-_HANDLES = (
-    "clCreateContext", "clCreateCommandQueue", "clCreateBuffer", "clCreateProgramWithSource",
-    "clCreateKernel",
-)  # fmt: skip
 
-
-class DeviceError(OSError):
-    """An OpenCL call that failed."""
-
-
-class Device:
-    """The driver's device with a context and a queue. A process can have one such."""
+class Device(HostDevice):
+    """The driver's device, for kernels that read and write arrays. DeviceError, as of all methods."""
 
     def __init__(self, options: str = "") -> None:
-        """options: of clBuildProgram, for all kernels. Raises DeviceError, as do all methods."""
-        with tempfile.TemporaryDirectory() as folder:
-            Path(folder, "cl_driver.icd").write_text(f"{native.library()}\n")
-            os.environ["OCL_ICD_VENDORS"] = f"{folder}/"
-            os.environ.pop("OCL_ICD_FILENAMES", None)
-            try:
-                self._cl = ctypes.CDLL("libOpenCL.so.1")
-            except OSError as error:
-                raise DeviceError(
-                    f"there is no OpenCL loader: {error}. Debian: apt install ocl-icd-libopencl1"
-                ) from error
-            for name in _HANDLES:
-                getattr(self._cl, name).restype = _HANDLE
-            platform, self.device = _HANDLE(), _HANDLE()
-            self._ok("clGetPlatformIDs", 1, ctypes.byref(platform), None)
-        every = ctypes.c_uint64(cl.CL_DEVICE_TYPE_ALL)
-        self._ok("clGetDeviceIDs", platform, every, 1, ctypes.byref(self.device), None)
+        """options: of clBuildProgram, for all kernels."""
+        super().__init__()
         self.options = options
-        self.context = self._make("clCreateContext", None, 1, ctypes.byref(self.device), None, None)
-        self.queue = self._make("clCreateCommandQueue", self.context, self.device, ctypes.c_uint64(0))
-
-    def _ok(self, name: str, *arguments: Any) -> None:
-        status = getattr(self._cl, name)(*arguments)
-        if status != cl.CL_SUCCESS:
-            raise DeviceError(f"{name}: {status}")
-
-    def _make(self, name: str, *arguments: Any) -> ctypes.c_void_p:
-        status = ctypes.c_int32()
-        handle = getattr(self._cl, name)(*arguments, ctypes.byref(status))
-        if status.value != cl.CL_SUCCESS:
-            raise DeviceError(f"{name}: {status.value}")
-        return _HANDLE(handle)
 
     def info(self, what: int) -> str:
         """A text of clGetDeviceInfo."""
@@ -80,33 +38,19 @@ class Device:
     def buffer(self, array: Array) -> ctypes.c_void_p:
         """A buffer with the contents of an array."""
         flags = ctypes.c_uint64(cl.CL_MEM_READ_WRITE | cl.CL_MEM_COPY_HOST_PTR)
-        size, data = ctypes.c_size_t(array.nbytes), array.ctypes.data_as(_HANDLE)
+        size, data = ctypes.c_size_t(array.nbytes), array.ctypes.data_as(HANDLE)
         return self._make("clCreateBuffer", self.context, flags, size, data)
 
     def read(self, buffer: ctypes.c_void_p, array: Array) -> None:
         """A buffer's contents into an array."""
-        size, data = ctypes.c_size_t(array.nbytes), array.ctypes.data_as(_HANDLE)
+        size, data = ctypes.c_size_t(array.nbytes), array.ctypes.data_as(HANDLE)
         zero = ctypes.c_size_t(0)
         self._ok("clEnqueueReadBuffer", self.queue, buffer, 1, zero, size, data, 0, None, None)
-
-    def kernel(self, source: str) -> ctypes.c_void_p:
-        """The kernel `apply` of a program; DeviceError with the build log if it does not build."""
-        text = ctypes.c_char_p(source.encode())
-        program = self._make("clCreateProgramWithSource", self.context, 1, ctypes.byref(text), None)
-        status = self._cl.clBuildProgram(program, 0, None, self.options.encode(), None, None)
-        if status != cl.CL_SUCCESS:
-            log = ctypes.create_string_buffer(8192)
-            what = cl.CL_PROGRAM_BUILD_LOG
-            self._cl.clGetProgramBuildInfo(program, self.device, what, ctypes.c_size_t(8192), log, None)
-            raise DeviceError(f"clBuildProgram: {status}: {log.value.decode().strip()}")
-        made = self._make("clCreateKernel", program, b"apply")
-        self._ok("clReleaseProgram", program)
-        return made
 
     def set_buffers(self, kernel: ctypes.c_void_p, buffers: list[ctypes.c_void_p]) -> None:
         """The arguments of a kernel, from the first on."""
         for index, buffer in enumerate(buffers):
-            self._ok("clSetKernelArg", kernel, index, ctypes.c_size_t(8), ctypes.byref(buffer))
+            self.set(kernel, index, 8, ctypes.byref(buffer))
 
     def run(self, kernel: ctypes.c_void_p, count: int, times: int = 1) -> float:
         """CPU time of all threads, in nanoseconds, that so many launches of so many work-items take."""
@@ -117,15 +61,6 @@ class Device:
             self._ok("clEnqueueNDRangeKernel", self.queue, kernel, 1, *where)
         self._ok("clFinish", self.queue)
         return time.process_time_ns() - start
-
-    def free(self, buffers: list[ctypes.c_void_p]) -> None:
-        """Releases buffers."""
-        for buffer in buffers:
-            self._ok("clReleaseMemObject", buffer)
-
-    def release(self, kernel: ctypes.c_void_p) -> None:
-        """Releases a kernel."""
-        self._ok("clReleaseKernel", kernel)
 
 
 def source(name: str, type_: Type) -> str:
@@ -151,7 +86,7 @@ class Measured:
 
     def __init__(self, device: Device, name: str, type_: Type) -> None:
         self.device, self.name, self.type = device, name, type_
-        self.kernel = device.kernel(source(name, type_))
+        self.kernel = device.kernel(source(name, type_).encode(), "apply", device.options)
 
     def _buffers(self, arguments: list[Array], *results: Array) -> list[ctypes.c_void_p]:
         filled = [*arguments, *[arguments[0][:1]] * (3 - len(arguments)), *results]
@@ -171,7 +106,7 @@ class Measured:
         self.device.run(self.kernel, len(out))
         self.device.read(buffers[3], out)
         self.device.read(buffers[4], second)
-        self.device.free(buffers)
+        self.device.free(*buffers)
         return out, second
 
     def nanoseconds(self, arguments: list[Array], launches: int = 8, rounds: int = 5) -> float:
@@ -179,7 +114,7 @@ class Measured:
         count = len(arguments[0])
         buffers = self._buffers(arguments, *self._outputs(count))
         best = min(self.device.run(self.kernel, count, launches) for _ in range(rounds + 1))
-        self.device.free(buffers)
+        self.device.free(*buffers)
         return best / (count * launches)
 
     def release(self) -> None:

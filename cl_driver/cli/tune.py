@@ -38,8 +38,9 @@ def run(args: argparse.Namespace) -> int:
     from ..compiler import pipeline
     from ..compiler.source import Context, compile_source
     from ..device import target
+    from ..host_device import DeviceError
     from ..jit.errors import CompileError
-    from ..tune.device import Device, DeviceError
+    from ..tune.device import Device
     from ..tune.signature import MissingError, arguments_of, may_fit_one_size
     from ..tune.trials import OPTIONS, Trials, candidates, own_size, size_text, table
 

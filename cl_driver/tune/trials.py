@@ -7,8 +7,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from ..host_device import DeviceError
 from ..spirv import reflect
-from .device import Device, DeviceError
+from .device import Device
 from .signature import Argument
 
 OPTIONS = ("-cl-mad-enable", "-cl-denorms-are-zero", "-cl-fast-relaxed-math")

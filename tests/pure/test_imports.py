@@ -61,6 +61,7 @@ ORDER = (
     "api",
     "door",
     "runtime",  # the program of a process of its own
+    "host_device",  # as a program has it
     "accuracy",
     "tune",
     "debugger",

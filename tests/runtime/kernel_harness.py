@@ -17,6 +17,7 @@ from pathlib import Path
 
 import llvmlite.binding as llvm
 import numpy as np
+import pytest
 
 from cl_driver import native, settings
 from cl_driver.builtins import build
@@ -26,8 +27,9 @@ from cl_driver.codegen.layout import abi
 from cl_driver.codegen.layout.arguments import LOCAL, STRUCT, VALUE
 from cl_driver.codegen.layout.program_globals import layout_globals
 from cl_driver.codegen.llvm.options import CodegenOptions
-from cl_driver.compiler.pipeline import usual_passes
-from cl_driver.device.target import Target
+from cl_driver.compiler.pipeline import Context, codegen_options, usual_passes
+from cl_driver.device.cpu import host_cpu
+from cl_driver.device.target import Target, host_target
 from cl_driver.frontend import opencl_c
 from cl_driver.frontend.options import parse
 from cl_driver.jit import emit as emit_object
@@ -81,6 +83,15 @@ WIDTH = int(os.environ.get("CL_DRIVER_TEST_WIDTH") or 1)
 PARTS = os.environ.get("CL_DRIVER_TEST_PARTS", "1x")
 
 
+@functools.cache
+def default_options() -> CodegenOptions:
+    """Those of the CPU that a whole run of the tests is for: CL_DRIVER_TEST_CPU, as CL_DRIVER_CPU has it."""
+    setting = os.environ.get("CL_DRIVER_TEST_CPU", "")
+    if not setting or IS_EMULATED:
+        return CodegenOptions()
+    return codegen_options(Context(host_target(setting), "", {}))
+
+
 class Local:
     """A local-memory argument of so many bytes."""
 
@@ -98,7 +109,7 @@ class Program:
         """inner: with code for vectors away from edges; plan_options: of PlanOptions, besides the width."""
         self.inner = inner
         self.module = link([read(data, None, TypeTable(builtin_library().types))], lambda name: True)
-        self.options = options or CodegenOptions()
+        self.options = options or default_options()
         lower_extensions(self.module, is_relaxed=bool(self.options.fast_math_flags))
         if IS_ARM:
             self.options = emulation.options_for(self.options)
@@ -130,7 +141,10 @@ class Program:
         return emit(planned, self.options, builtin_library(), self.globals_layout)
 
     def kernel(self, name: str):
-        """(KernelCode, callable) of a kernel."""
+        """(KernelCode, callable) of a kernel. The test is skipped where this CPU cannot execute the code."""
+        missing = set() if IS_ARM else self.options.features - set(host_cpu().features)
+        if missing:
+            pytest.skip(f"this CPU has no {', '.join(sorted(missing))}")
         if name not in self._kernels:
             code = self.code(name)
             if IS_EMULATED:
