@@ -14,6 +14,7 @@ from cl_driver.passes.analysis.spin_locks import only_looks
 from cl_driver.passes.ir.ops import PassOp
 from cl_driver.passes.ir.plan import PlanOptions
 from cl_driver.passes.pipeline import plan
+from tests.conftest import PATIENCE
 from tests.runtime.emulation import IS_EMULATED
 from tests.runtime.kernel_harness import Program, builtin_library, compile_c
 
@@ -158,7 +159,7 @@ LAUNCHES = [(24, 24), (26, 10)]
 @pytest.fixture(autouse=True)
 def ends():
     """What hangs holds the interpreter, too: the process says where, and ends."""
-    faulthandler.dump_traceback_later(120, exit=True)
+    faulthandler.dump_traceback_later(300 * PATIENCE, exit=True)
     yield
     faulthandler.cancel_dump_traceback_later()
 
