@@ -5,6 +5,7 @@ import faulthandler
 import numpy as np
 import pytest
 
+from tests.conftest import PATIENCE
 from tests.runtime.kernel_harness import Local, Program, compile_c
 
 # Kernels that count with a lock, and how they take it and give it back.
@@ -43,7 +44,7 @@ ITEMS = 40
 @pytest.fixture(autouse=True)
 def ends():
     """What hangs holds the interpreter, too: the process says where, and ends."""
-    faulthandler.dump_traceback_later(120, exit=True)
+    faulthandler.dump_traceback_later(300 * PATIENCE, exit=True)
     yield
     faulthandler.cancel_dump_traceback_later()
 

@@ -18,6 +18,7 @@ from cl_driver.spirv.errors import SpirvError
 from cl_driver.spirv.link import link
 from cl_driver.spirv.reading.reader import read
 from cl_driver.spirv.validation.validate import validate
+from tests.conftest import PATIENCE
 from tests.pure.spirv.assembler import assemble
 from tests.runtime.emulation import IS_EMULATED
 from tests.runtime.kernel_harness import Program, builtin_library, compile_c
@@ -171,7 +172,7 @@ pytestmark = pytest.mark.skipif(IS_EMULATED, reason="stacks are the CPU's own")
 @pytest.fixture(autouse=True)
 def ends():
     """What hangs holds the interpreter, too: the process says where, and ends."""
-    faulthandler.dump_traceback_later(120, exit=True)
+    faulthandler.dump_traceback_later(300 * PATIENCE, exit=True)
     yield
     faulthandler.cancel_dump_traceback_later()
 
