@@ -46,7 +46,7 @@ struct range {
     struct shadow *shadow; /* NULL: nothing is known of it */
     struct block *block;   /* held; NULL for local memory, and where there is none */
     bool is_local;
-    bool no_reads, no_writes; /* by the flags of the memory object */
+    bool no_reads, no_writes; /* by the flags of the memory object: told of, and let through */
     bool is_known;            /* an address outside is wrong; otherwise it may be anything of the host's */
 };
 
@@ -178,6 +178,10 @@ struct cld_kcheck_thread {
 bool copy_is_inside(struct cld_kcheck_thread *thread, const struct copy *copy);
 void copy_note(struct cld_kcheck_thread *thread, struct copy *copy);
 void copy_end(struct cld_kcheck_thread *thread, const struct copy *copy);
+
+/* A report of an access; range: where it was to be, NULL: nobody knows. */
+void found(struct cld_kcheck_thread *thread, enum finding finding, const struct cld_kcheck_site *site,
+           const struct range *range, const uint8_t *address, uint64_t bytes);
 
 /* Adds to the launch's reports, or counts one that is there. */
 void report_add(struct cld_kcheck_thread *thread, const struct report *report);

@@ -129,6 +129,21 @@ def read_only(session: Session) -> None:
     session.launch(kernel(session, SET), N, buffer, local=N)
 
 
+def read_only_written(session: Session) -> None:
+    """What a kernel has written to a buffer that is read-only is there: the next one reads it."""
+    buffer = session.buffer(4 * N, cl.CL_MEM_READ_ONLY)
+    session.launch(kernel(session, SET), N, buffer, local=N)
+    copies(session, buffer)
+    found = session.read(buffer, np.int32, N)
+    assert (found == 1).all(), found
+
+
+def read_only_outside(session: Session) -> None:
+    """Past the end it is dropped all the same."""
+    buffer = session.buffer(np.zeros(N, np.int32), cl.CL_MEM_READ_ONLY)
+    session.launch(kernel(session, SET), 2 * N, buffer, local=2 * N)
+
+
 def write_only(session: Session) -> None:
     copies(session, session.buffer(np.zeros(N, np.int32), cl.CL_MEM_WRITE_ONLY))
 
@@ -258,7 +273,7 @@ def shift_by_more(session: Session) -> None:
 
 FUNCTIONS = (
     unwritten, written, written_in_part, filled, mapped, copied, copied_unwritten, written_by_kernel,
-    host_pointer, sub_buffer, read_only, write_only, svm_right, svm_too_short, svm_freed, told_once,
+    host_pointer, sub_buffer, read_only, read_only_written, read_only_outside, write_only, svm_right, svm_too_short, svm_freed, told_once,
     pixels_inside, pixel_outside, pixel_before, layer_outside, shift_in_range, shift_by_more,
 )  # fmt: skip
 

@@ -74,6 +74,10 @@ CASES = {
         "clEnqueueWriteBuffer: the host gave back the 4096 bytes at 0x[0-9a-f]+ that the command reads, .*",
         ["clEnqueueWriteBuffer"],
     ),
+    "refused_callback": (
+        "clEnqueueWriteBuffer: the host changed the 4096 bytes at 0x[0-9a-f]+ that the command reads, .*",
+        ["clEnqueueWriteBuffer"],
+    ),
     "freed_too_early": (
         r"clSVMFree: an SVM allocation of 4096 bytes \(0x[0-9a-f]+\) is freed before the host knows that a "
         "command which uses it has ended: kernel 'writes'",

@@ -78,6 +78,9 @@ TOLD = {
     "copied_unwritten": read(UNWRITTEN, 0, BUFFER, 16),
     "sub_buffer": read("out of bounds", 15, BUFFER.replace("64", "60"), 1),
     "read_only": write("of a buffer that is read-only", 0, BUFFER.replace("from", "to"), 16),
+    "read_only_written": write("of a buffer that is read-only", 0, BUFFER.replace("from", "to"), 16),
+    "read_only_outside": write("of a buffer that is read-only", 0, BUFFER.replace("from", "to"), 16)
+    + write("out of bounds", 16, BUFFER.replace("from", "to"), 16),
     "write_only": read("of a buffer that is write-only", 0, BUFFER, 16),
     "svm_too_short": write("out of bounds", 15, SVM.format(60), 1),
     "pixel_outside": read_pixel(16, 14, 2),

@@ -338,6 +338,25 @@ static void given_back_too_early(void) {
     OK(clFinish(queue));
 }
 
+/* Callbacks that the call refuses tell the host nothing. */
+static void refused_callback(void) {
+    char bytes[SIZE] = {0};
+    cl_event event;
+    OK(clEnqueueWriteBuffer(queue, buffer, CL_FALSE, 0, SIZE, bytes, 0, NULL, &event));
+    EXPECT(clSetEventCallback(event, CL_QUEUED, change, bytes), CL_INVALID_VALUE);
+    EXPECT(clSetEventCallback(event, -1, change, bytes), CL_INVALID_VALUE);
+    EXPECT(clSetEventCallback(event, CL_COMPLETE, NULL, bytes), CL_INVALID_VALUE);
+    if (!wrong)
+        OK(clSetEventCallback(event, CL_COMPLETE, change, bytes));
+    OK(clFlush(queue));
+    if (wrong)
+        bytes[0] = 5;
+    while (!*(volatile char *)bytes)
+        ;
+    OK(clReleaseEvent(event));
+    OK(clFinish(queue));
+}
+
 static void CL_CALLBACK free_it(cl_event event, cl_int status, void *memory) {
     (void)event, (void)status;
     clSVMFree(context, memory);
@@ -443,6 +462,7 @@ static const struct {
     {"changed_too_early", changed_too_early},
     {"changed_without_mapping", changed_without_mapping},
     {"given_back_too_early", given_back_too_early},
+    {"refused_callback", refused_callback},
     {"freed_too_early", freed_too_early},
     {"used_after_free", used_after_free},
     {"user_event", user_event},
