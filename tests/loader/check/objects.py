@@ -273,7 +273,8 @@ def shift_by_more(session: Session) -> None:
 
 FUNCTIONS = (
     unwritten, written, written_in_part, filled, mapped, copied, copied_unwritten, written_by_kernel,
-    host_pointer, sub_buffer, read_only, read_only_written, read_only_outside, write_only, svm_right, svm_too_short, svm_freed, told_once,
+    host_pointer, sub_buffer, read_only, read_only_written, read_only_outside, write_only,
+    svm_right, svm_too_short, svm_freed, told_once,
     pixels_inside, pixel_outside, pixel_before, layer_outside, shift_in_range, shift_by_more,
 )  # fmt: skip
 
