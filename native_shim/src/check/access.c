@@ -49,11 +49,12 @@ static struct range range_of(struct cld_kcheck_thread *thread, const uint8_t *ad
         block = thread->recent = block_find(address);
     }
     if (!block || (site->flags & CLD_CHECK_SPACE) == CLD_CHECK_LOCAL)
-        return (struct range){.is_known = false};
+        return (struct range){.has_constants = thread->launch->has_constants};
     return (struct range){.start = block->shadow.start,
                           .size = block->shadow.size,
                           .shadow = &block->shadow,
                           .block = block,
+                          .has_constants = thread->launch->has_constants,
                           .is_known = true};
 }
 
@@ -308,6 +309,9 @@ static inline uint8_t *check(struct cld_kcheck_thread *thread, uint8_t *address,
         found(thread, NO_ACCESS, site, range, address, size);
     if (__builtin_expect(range->no_writes && has_write(site), 0))
         found(thread, NO_ACCESS, site, range, address, size);
+    if (__builtin_expect(range->has_constants && has_write(site), 0) &&
+        range_has_constants(thread->launch, address, size))
+        found(thread, CONSTANT, site, range, address, size);
     if (__builtin_expect(((uintptr_t)address & (site->alignment - 1u)) != 0, 0))
         found(thread, MISALIGNED, site, range, address, size);
     struct shadow *shadow = range->shadow;

@@ -1,4 +1,4 @@
-/* What kernels tell of that generated code has found itself, or that is nothing in shared memory. */
+/* What kernels tell of that generated code has found itself, or that is not in shared memory. */
 #include <string.h>
 
 #include "check/shadow.h"
@@ -35,26 +35,11 @@ void cld_kcheck_operation(struct cld_kcheck_thread *thread, const struct cld_kch
     report_add(thread, &report);
 }
 
-void cld_kcheck_fault(struct cld_kcheck_thread *thread, const struct cld_kcheck_site *site) {
-    struct report report = {.finding = NO_ATOMICS,
+uint8_t *cld_kcheck_fault(struct cld_kcheck_thread *thread, const struct cld_kcheck_site *site) {
+    struct report report = {.finding = site->kind == CLD_CHECK_ATOMIC ? NO_ATOMICS : CONSTANT,
                             .site = site,
+                            .bytes = site->size,
                             .place = place_of(thread->launch, thread->group_index, thread->item)};
     report_add(thread, &report);
-}
-
-void cld_kcheck_image(struct cld_kcheck_thread *thread, const struct cld_kcheck_site *site,
-                      const struct cld_image_desc *image, int32_t x, int32_t y, int32_t z) {
-    uint32_t dims = site->bytes & 255, used = dims + (site->bytes >> 8 ? 1 : 0);
-    const int32_t at[3] = {x, y, z}, sizes[3] = {image->width, image->height, image->depth};
-    struct report report = {.finding = OUTSIDE_IMAGE, .site = site, .sizes = {1, 1, 1}};
-    bool is_outside = false;
-    for (uint32_t i = 0; i < used && i < 3; i++) {
-        report.coordinates[i] = at[i];
-        report.sizes[i] = i < dims ? sizes[i] : image->array_size;
-        is_outside |= at[i] < 0 || at[i] >= report.sizes[i];
-    }
-    if (!is_outside)
-        return;
-    report.place = place_of(thread->launch, thread->group_index, thread->item);
-    report_add(thread, &report);
+    return thread->nowhere;
 }

@@ -51,6 +51,26 @@ WRONG = {
   64 times in this launch
 """,
     ),
+    "atomic on constant memory": (
+        "  constant int c[2] = {1, 2}; atomic_inc((global int *)(ulong)(c + 1)); b[i] = c[l & 1];",
+        """atomic of 4 bytes on constant memory, variable 'k.c'
+  at program.cl:3:31
+      constant int c[2] = {1, 2}; atomic_inc((global int *)(ulong)(c + 1)); b[i] = c[l & 1];
+                                  ^
+  by work-item (0, 0, 0), group (0, 0, 0), local id (0, 0, 0)
+  64 times in this launch
+""",
+    ),
+    "write to constant memory": (
+        "  constant int c[2] = {1, 2}; ((global int *)(ulong)c)[l & 1] = 3; b[i] = c[l & 1];",
+        """write of 4 bytes of constant memory, variable 'k.c', which a kernel may not change
+  at program.cl:3:63
+      constant int c[2] = {1, 2}; ((global int *)(ulong)c)[l & 1] = 3; b[i] = c[l & 1];
+                                                                  ^
+  by work-item (0, 0, 0), group (0, 0, 0), local id (0, 0, 0)
+  64 times in this launch
+""",
+    ),
     "plain read beside an atomic": (
         "  if (i == 5) b[i] = a[3]; atomic_inc(a + 3);",
         """data race: read of 4 bytes
