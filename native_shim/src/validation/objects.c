@@ -34,6 +34,7 @@ static void forget(uintptr_t handle) {
             *link = known->next;
             memories -= known->kind == CLD_DEAD && !known->released.number;
             object_forget_uses(known);
+            arguments_forget(known);
             free(known);
             return;
         }
