@@ -24,17 +24,17 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     # Image, coordinates, type of the pixel, whether it is written, sampler, what says which level.
-    _Parts: TypeAlias = tuple[Value, Value, Type, bool, Value | None, list[Value]]
+    _Access: TypeAlias = tuple[Value, Value, Type, bool, Value | None, list[Value]]
 
 _ACCESSES = (Op.ImageRead, Op.ImageFetch, Op.ImageWrite, Op.ImageSampleExplicitLod)
 
 
 def watch_pixels(block: Block, i: Instruction) -> None:
     """Puts a check into the block if the instruction, which is to follow, accesses a pixel."""
-    parts = _of_instruction(i) if i.op in _ACCESSES else _of_call(i) if i.op is Op.FunctionCall else None
-    if parts is None:
+    access = _of_instruction(i) if i.op in _ACCESSES else _of_call(i) if i.op is Op.FunctionCall else None
+    if access is None:
         return
-    image, at, pixel, is_write, sampler, levels = parts
+    image, at, pixel, is_write, sampler, levels = access
     _, dim, _, is_arrayed, *_ = image.type.operands
     bits = {Dim.Dim2D: 2, Dim.Dim3D: 3}.get(dim, 1)
     # Without a sampler the level is an integer; of others it is of no matter which one it is.
@@ -51,7 +51,7 @@ def watch_pixels(block: Block, i: Instruction) -> None:
     block.instructions.append(check)
 
 
-def _of_instruction(i: Instruction) -> _Parts | None:
+def _of_instruction(i: Instruction) -> _Access | None:
     image, at, *_ = i.operands
     found = image_operands(i)
     levels = found.get(GRAD) or [level for level in found.get(LOD, ()) if not _is_zero(level)]
@@ -64,7 +64,7 @@ def _of_instruction(i: Instruction) -> _Parts | None:
     return image, at, i.type, False, sampler, levels
 
 
-def _of_call(i: Instruction) -> _Parts | None:
+def _of_call(i: Instruction) -> _Access | None:
     """A call of a function that clang leaves as one."""
     callee, *rest = i.operands
     found = image_call(callee.linkage[0]) if callee.linkage else None

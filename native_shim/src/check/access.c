@@ -6,24 +6,6 @@
 /* A vector, of which a component is asked about, begins before it. */
 enum { NOWHERE_AT = 256 };
 
-__attribute__((noinline)) void found(struct cld_kcheck_thread *thread, enum finding finding,
-                                     const struct cld_kcheck_site *site, const struct range *range,
-                                     const uint8_t *address, uint64_t bytes) {
-    struct report report = {.finding = finding,
-                            .site = site,
-                            .place = place_of(thread->launch, thread->group_index, thread->item),
-                            .bytes = bytes};
-    if (range && range->start) {
-        report.has_object = true;
-        report.offset = address - range->start;
-        report.size = range->size;
-        report.is_local = range->is_local;
-        report.made_by = range->block ? range->block->made_by : NULL;
-        report.number = range->block ? range->block->number : 0;
-    }
-    report_add(thread, &report);
-}
-
 static inline bool has_read(const struct cld_kcheck_site *site) {
     return site->kind != CLD_CHECK_STORE && !(site->flags & CLD_CHECK_NO_READ);
 }
@@ -31,6 +13,15 @@ static inline bool has_read(const struct cld_kcheck_site *site) {
 static inline bool has_write(const struct cld_kcheck_site *site) {
     return site->kind == CLD_CHECK_STORE ||
            (site->kind == CLD_CHECK_ATOMIC && !(site->flags & CLD_CHECK_NO_WRITE));
+}
+
+bool range_has_constants(const struct cld_kcheck_launch *launch, const uint8_t *start, size_t size) {
+    for (uint32_t i = 0; i < launch->argument_count; i++) {
+        const struct range *range = &launch->ranges[i];
+        if (range->is_constant && start < range->start + range->size && range->start < start + size)
+            return true;
+    }
+    return false;
 }
 
 /* What the address of an access that comes from anywhere may point into. */

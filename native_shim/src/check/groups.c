@@ -122,15 +122,6 @@ void cld_kcheck_launch_local(struct cld_kcheck_launch *launch, uint32_t argument
                 .start = (uint8_t *)(uintptr_t)offset, .size = size, .is_local = true, .is_known = true});
 }
 
-bool range_has_constants(const struct cld_kcheck_launch *launch, const uint8_t *start, size_t size) {
-    for (uint32_t i = 0; i < launch->argument_count; i++) {
-        const struct range *range = &launch->ranges[i];
-        if (range->is_constant && start < range->start + range->size && range->start < start + size)
-            return true;
-    }
-    return false;
-}
-
 void cld_kcheck_launch_begin(struct cld_kcheck_launch *launch, const struct cld_launch *sizes) {
     static _Atomic uint32_t count;
     if (!launch)

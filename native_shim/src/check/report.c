@@ -68,6 +68,24 @@ void report_add(struct cld_kcheck_thread *thread, const struct report *report) {
     pthread_mutex_unlock(&launch->lock);
 }
 
+__attribute__((noinline)) void found(struct cld_kcheck_thread *thread, enum finding finding,
+                                     const struct cld_kcheck_site *site, const struct range *range,
+                                     const uint8_t *address, uint64_t bytes) {
+    struct report report = {.finding = finding,
+                            .site = site,
+                            .place = place_of(thread->launch, thread->group_index, thread->item),
+                            .bytes = bytes};
+    if (range && range->start) {
+        report.has_object = true;
+        report.offset = address - range->start;
+        report.size = range->size;
+        report.is_local = range->is_local;
+        report.made_by = range->block ? range->block->made_by : NULL;
+        report.number = range->block ? range->block->number : 0;
+    }
+    report_add(thread, &report);
+}
+
 struct text {
     char bytes[4096];
     size_t size;
