@@ -6,13 +6,6 @@
 #include "kernel/kernel.h"
 #include "validation/validation.h"
 
-/* A kernel's argument block has what a sampler says, and not which one it was. */
-struct sampler_argument {
-    struct sampler_argument *next;
-    uint32_t index;
-    uintptr_t handle;
-};
-
 static void set_sampler(struct known *kernel, uint32_t index, uintptr_t handle) {
     struct sampler_argument *sampler = kernel->samplers;
     while (sampler && sampler->index != index)
@@ -41,14 +34,6 @@ void arguments_after_call(const struct cld_call *call) {
         return;
     memcpy(&handle, (const void *)at, sizeof handle);
     set_sampler(known, (uint32_t)index, handle);
-}
-
-void arguments_forget(struct known *known) {
-    while (known->samplers) {
-        struct sampler_argument *sampler = known->samplers;
-        known->samplers = sampler->next;
-        free(sampler);
-    }
 }
 
 static void check(const struct cld_kernel *kernel, uint32_t argument, uintptr_t handle, enum cld_kind kind,

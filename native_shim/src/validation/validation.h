@@ -36,6 +36,12 @@ struct message_text {
 struct message_text message_caller(const void *caller); /* "libm.so+0x123 (function)" */
 
 /* objects.c: what the program has made, and still has or has released. */
+/* A kernel's argument block has what a sampler says, and not which one it was. */
+struct sampler_argument {
+    struct sampler_argument *next;
+    uint32_t index;
+    uintptr_t handle;
+};
 struct known {
     struct known *next;
     uintptr_t handle;
@@ -53,7 +59,7 @@ struct known {
     bool has_hash;
     bool is_coarse; /* shared virtual memory that the host maps: shared_virtual.c */
     bool is_parent; /* other memory objects are made from it, and queries give its handle */
-    struct sampler_argument *samplers; /* of a kernel: arguments.c */
+    struct sampler_argument *samplers; /* of a kernel */
     int users, user;                   /* of a kernel: calls that are in it, the thread of the last one */
     bool is_being_set;
 };
@@ -129,7 +135,6 @@ void memory_may_be_used(struct known *known, struct command *command);
 /* arguments.c: what kernels are given. */
 void arguments_before_launch(const struct cld_call *call, const struct place *place);
 void arguments_after_call(const struct cld_call *call); /* clSetKernelArg, clCloneKernel that succeeded */
-void arguments_forget(struct known *known);
 
 /* shared_virtual.c: coarse-grained shared virtual memory. */
 void shared_virtual_made(struct known *known, uint64_t flags);
