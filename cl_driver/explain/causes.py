@@ -20,7 +20,15 @@ from ..passes.cost.operations import (
     place_of,
 )
 from ..passes.cost.region_work import RegionWork
-from ..passes.ir.instructions import ADDRESS, ATOMICS, EXTINST_PRINTF, int_value, is_constant_int, is_extinst
+from ..passes.ir.instructions import (
+    ADDRESS,
+    ATOMICS,
+    EXTINST_PRINTF,
+    INTEGER_ATOMICS,
+    int_value,
+    is_constant_int,
+    is_extinst,
+)
 from ..passes.ir.ops import PassOp
 from ..passes.ir.plan import KernelPlan
 from ..passes.ir.remarks import Remarks
@@ -33,6 +41,10 @@ GATHER, STRIDE, STRUCT, ATOMIC, DIVISION, DOUBLE, CALL, DIVERGENCE, WAITING = (
 )  # fmt: skip
 
 _INTEGER_DIVISIONS = frozenset((Op.UDiv, Op.SDiv, Op.UMod, Op.SRem, Op.SMod))
+# What to add up in: a variable, a copy in local memory, the same of work-items that take more of the work.
+VARIABLE, COPY, COPY_OF_MORE = range(3)
+
+_SUMMING = INTEGER_ATOMICS | frozenset((Op.AtomicFAddEXT, Op.AtomicFMinEXT, Op.AtomicFMaxEXT))
 _MULTIPLIED = 0.3  # of what a division takes: a product with the reciprocal, or with a fixed-point one
 _SLOW_CHAIN = 3  # cycles of an iteration from which on its results are waited for
 _SINGLE = 0.5  # of what a vector of doubles takes: it is in twice as many registers
@@ -89,10 +101,15 @@ def causes(found: Estimate, model: CpuModel, remarks: Remarks, plan: KernelPlan)
     """What could be better about the plan that an estimate is of. remarks: what was noted of it."""
     all_of_it = list(weighed(found, model))
     makers: tuple[Callable[[list[Weighed]], Iterator[Cause]], ...] = (
-        _accesses, _atomics, _divisions, _doubles, _waiting,
+        _accesses, _divisions, _doubles, _waiting,
     )  # fmt: skip
     made = [cause for make in makers for cause in make(all_of_it)]
-    return [*made, *_calls(all_of_it, plan), *_divergence(all_of_it, remarks)]
+    return [
+        *made,
+        *_atomics(all_of_it, model),
+        *_calls(all_of_it, plan),
+        *_divergence(all_of_it, remarks),
+    ]
 
 
 # Memory
@@ -207,11 +224,33 @@ def _holds_struct(type_: Type | None) -> bool:
     return type_ is not None and type_.kind is Kind.STRUCT
 
 
-def _atomics(all_of_it: list[Weighed]) -> Iterator[Cause]:
-    found = [i for i, _, times, _ in all_of_it if i.op in ATOMICS and times]
-    if found:
-        where = "local" if all(is_local(i.operands[0]) for i in found) else "global"
-        yield Cause(ATOMIC, Change(dict.fromkeys(found, 0.1)), found, where)
+def _atomics(all_of_it: list[Weighed], model: CpuModel) -> Iterator[Cause]:
+    """Those that add something up. What a work-item adds at one address in a loop it may add in a variable;
+    what work-items add all over an array they may add in a copy in local memory, which takes no lock. Of one
+    address the code adds the lanes already, and more than that is not worth a barrier. The copy's way back
+    to global memory counts as nothing: work-items are to take as much as that needs."""
+    factors: dict[Instruction, float] = {}
+    used = {o for i, *_ in all_of_it for o in i.operands if isinstance(o, Instruction)}
+    steps = set()
+    for i, work, times, _ in all_of_it:
+        if i.op not in _SUMMING or not times:
+            continue
+        pointer, operations = i.operands[0], work.operations
+        now = cycles(work.costs[i].slots, model)[0]
+        outside = 1.0 if i in used else work.share_outside(i, pointer)  # who wants to know needs each
+        if outside < 1:
+            step, then = VARIABLE, now * outside + 1 / model.issue
+        elif operations.is_varying(pointer) and not is_local(pointer):
+            step = COPY if work.flow.nest.innermost.get(i.block) else COPY_OF_MORE
+            then = cycles(operations.atomic(i, True, SCATTERED).slots, model)[0]
+        else:
+            continue
+        if then < now:
+            factors[i] = then / now
+            steps.add(step)
+    if factors:
+        where = "local" if all(is_local(i.operands[0]) for i in factors) else "global"
+        yield Cause(ATOMIC, Change(factors), list(factors), (where, min(steps)))
 
 
 # Arithmetic

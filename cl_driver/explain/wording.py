@@ -70,12 +70,17 @@ def _struct(cause: Cause, place: str, width: int) -> tuple[str, str]:
 
 
 def _atomic(cause: Cause, place: str, width: int) -> tuple[str, str]:
-    advice = "add up in a variable of each work-item first"
-    if cause.detail == "global":
-        advice += ", then in local memory of the group, and do one global atomic for each group and counter"
+    assert isinstance(cause.detail, tuple)
+    where, step = cause.detail
+    advice = {
+        causes.VARIABLE: "add up in a variable of each work-item, and do one atomic behind the loop",
+        causes.COPY: "add up in a copy in local memory, and do one global atomic for each group and counter",
+        causes.COPY_OF_MORE: "let each work-item take several elements, add up in a copy in local memory, "
+        "and do one global atomic for each group and counter",
+    }
     return (
-        f"Bound by atomics: at {place} {cause.detail} atomics are executed one work-item at a time",
-        advice,
+        f"Bound by atomics: at {place} {where} atomics are executed one work-item at a time",
+        advice[step],
     )
 
 

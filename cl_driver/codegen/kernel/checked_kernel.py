@@ -41,8 +41,8 @@ _DECLARATIONS = (
     "declare void @cld_kcheck_wait(ptr, ptr, i64, ptr)",
     "declare void @cld_kcheck_unknown(ptr, ptr)",
     "declare void @cld_kcheck_operation(ptr, ptr, i64, i64) cold",
-    "declare void @cld_kcheck_fault(ptr, ptr) cold",
-    "declare void @cld_kcheck_image(ptr, ptr, ptr, i32, i32, i32)",
+    "declare ptr @cld_kcheck_fault(ptr, ptr) cold",
+    "declare void @cld_kcheck_image(ptr, ptr, ptr, double, double, double, i64)",
 )
 
 
@@ -284,23 +284,23 @@ def check_event(e: FunctionEmitter, i: Instruction) -> None:
 
 @lowers(PassOp.CheckFault)
 def check_fault(e: FunctionEmitter, i: Instruction) -> None:
-    """Nothing to be looked at."""
+    """Nothing to be looked at; where the access may go all the same."""
     assert isinstance(e, CheckedKernelEmitter)
-    e.emit_void(f"call void @cld_kcheck_fault(ptr {e.checker()}, ptr {e.site(i.operands[0])})")
+    site = i.operands[1]
+    e.define(i, e.emit(f"call ptr @cld_kcheck_fault(ptr {e.checker()}, ptr {e.site(site)})"))
 
 
 @lowers(PassOp.CheckImage)
 def check_image(e: FunctionEmitter, i: Instruction) -> None:
     """Coordinates, and the descriptor of the image."""
     assert isinstance(e, CheckedKernelEmitter)
-    image, at, site = i.operands
+    image, at, *more, site = i.operands
     count = at.type.count if at.type.kind is Kind.VECTOR else 0
-    numbers = [_component(e, at, k if count else None) for k in range(min(count, 3) or 1)]
-    width = element_type(at.type).width
-    words = [e.resized(SCALAR, number, f"i{width}", "i32", signed=True) for number in numbers]
-    words = [f"i32 {word}" for word in (*words, "0", "0")[:3]]
+    numbers = [_as_double(e, at, k if count else None) for k in range(min(count, 3) or 1)]
+    places = ", ".join(f"double {number}" for number in (*numbers, "0.0", "0.0")[:3])
+    bits = e.to_width(e.typed(more[0]), "i64") if more else "0"
     where = f"ptr {e.checker()}, ptr {e.site(site)}, ptr {e.operand(image)}"
-    e.emit_void(f"call void @cld_kcheck_image({where}, {', '.join(words)})")
+    e.emit_void(f"call void @cld_kcheck_image({where}, {places}, i64 {bits})")
 
 
 @lowers(PassOp.CheckFence)
@@ -353,6 +353,14 @@ def _component(e: FunctionEmitter, value: Value, k: int | None) -> str:
     element = element_type(value.type)
     is_half = element.kind is Kind.FLOAT and element.width == 16
     return extend_half(e, SCALAR, operand) if is_half else operand
+
+
+def _as_double(e: FunctionEmitter, value: Value, k: int | None) -> str:
+    """A component, or a scalar, as a double; integers as signed ones."""
+    number, element = _component(e, value, k), element_type(value.type)
+    if element.kind is not Kind.FLOAT:
+        return e.emit(f"sitofp i{element.width} {number} to double")
+    return number if element.width == 64 else e.emit(f"fpext float {number} to double")
 
 
 def _as_bits(e: FunctionEmitter, value: Value, number: str) -> str:

@@ -14,6 +14,7 @@ from ...spirv.module import (
     Argument,
     Block,
     Constant,
+    ConstantExpr,
     Function,
     Instruction,
     Kind,
@@ -23,7 +24,7 @@ from ...spirv.module import (
     Variable,
 )
 from ...spirv.types import TypeTable
-from ..analysis.roots import roots
+from ..analysis.roots import SAME_OBJECT, roots
 from ..ir.instructions import (
     ADDRESS,
     ATOMICS,
@@ -47,13 +48,14 @@ from .undefined import chosen_by, is_masked
 _SHARED = (StorageClass.CrossWorkgroup, StorageClass.Workgroup, StorageClass.Generic)
 # OpenCL C, Atomic Functions: of pointers to global or local memory, or generic ones; what is undefined is an
 # object in private memory behind these.
-_NO_ATOMICS = (StorageClass.Function, StorageClass.Private, StorageClass.UniformConstant)
+_PRIVATE = (StorageClass.Function, StorageClass.Private)
 _ADDRESSES = ADDRESS | {
     Op.Bitcast, Op.CopyObject, Op.PtrCastToGeneric, Op.GenericCastToPtr, Op.Phi, Op.Select,
     Op.GenericCastToPtrExplicit, Op.ConvertPtrToU, Op.PtrEqual, Op.PtrNotEqual, Op.PtrDiff,
     Op.GenericPtrMemSemantics, Op.LifetimeStart, Op.LifetimeStop,
 }  # fmt: skip
 
+_COMPUTED = (Instruction, ConstantExpr)
 _CHECKS = (PassOp.CheckWait, PassOp.CheckOperation, PassOp.CheckImage)  # that are there already
 
 # Bits of memory semantics (SPIR-V 1.6, section 3.25).
@@ -148,7 +150,7 @@ class _Instrumenter:
             if op in GROUP_OPERATIONS:
                 self.unknown(i)
         elif op is PassOp.CheckImage:
-            image, _, site = i.operands
+            image, *_, site = i.operands
             if isinstance(image, Argument) and image in self.function.arguments:
                 site.root, site.name = image, image.name
         elif op is Op.MemoryBarrier:
@@ -189,8 +191,11 @@ class _Instrumenter:
         if not self.find_root(pointer, site):
             return
         root = site.root
-        if site.kind == ATOMIC and site.storage in _NO_ATOMICS:
-            self.add(i, PassOp.CheckFault, [site], False)
+        if site.kind == ATOMIC and site.storage in _PRIVATE:
+            self.add(i, PassOp.CheckFault, [pointer, site])
+        if isinstance(root, Variable) and site.storage is StorageClass.UniformConstant and site.kind != LOAD:
+            i.operands[at] = self.add(i, PassOp.CheckFault, [pointer, site])  # it may be no memory at all
+            return
         if isinstance(root, Instruction):
             operands = [pointer, root, site]
             if root not in self.is_followed:
@@ -217,7 +222,7 @@ class _Instrumenter:
         if isinstance(pointer, (Undef, Constant)):
             return False
         site.storage = pointer.type.storage
-        found = roots(pointer)
+        found = roots(_before_integers(pointer))
         if found is None or len(found) != 1:
             return site.storage in _SHARED
         (root,) = found
@@ -301,6 +306,19 @@ class _Instrumenter:
             return
         for at, site in sites_of(i, self.used_by):
             self.access(i, at, site)
+
+
+def _before_integers(pointer: Value) -> Value:
+    """Of an address that is computed from one that was an integer for a moment, the one before that: so it is
+    cast between address spaces of which OpenCL C forbids it."""
+    base = pointer
+    while isinstance(base, _COMPUTED) and base.op in SAME_OBJECT:
+        base = base.operands[0]
+    if isinstance(base, _COMPUTED) and base.op is Op.ConvertUToPtr:
+        number = base.operands[0]
+        if isinstance(number, _COMPUTED) and number.op is Op.ConvertPtrToU:
+            return _before_integers(number.operands[0])
+    return pointer
 
 
 def _integer(value: Value) -> int:

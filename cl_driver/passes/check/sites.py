@@ -8,6 +8,10 @@ from ...spirv.module import Argument, Instruction, Variable
 
 LOAD, STORE, ATOMIC, BARRIER, FENCE, SHIFT, DIVIDE, REMAINDER, CONVERT, WAIT = range(10)
 
+# Of an access to a pixel, in Site.bytes beside the number of its dimensions: the image has layers, there is a
+# sampler, it says which level, coordinates are floating-point numbers, pixels are.
+LAYERS, SAMPLED, LEVEL, PLACES, NUMBERS = 1 << 8, 1 << 9, 1 << 10, 1 << 11, 1 << 12
+
 
 @record(eq=False, slots=True)
 class Site:

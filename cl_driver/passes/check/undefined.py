@@ -12,21 +12,20 @@ make. What the texts say:
   SaturatedConversion (OpenCL SPIR-V environment, 6.3; OpenCL C, Out-of-Range Behavior and Saturated
   Conversions), and undefined in SPIR-V: OpConvertFToS, OpConvertFToU. What is
   converted is the rounded value: 255.5 fits into a uchar.
-- Pixels (read_image without a sampler, and write_image): coordinates outside of the image, or of its layers.
-  OpenCL C leaves both undefined; a read without a sampler is one with CLK_ADDRESS_NONE.
+- Pixels: pixels.py.
 
 None of it is told where the result is not chosen: (b != 0 ? a / b : 0) of vectors is right.
 """
 
 from __future__ import annotations
 
-from ...spirv.enums import Decoration, Dim, FPRoundingMode, Op
+from ...spirv.enums import Decoration, FPRoundingMode, Op
 from ...spirv.enums import OpenCLStd as Std
 from ...spirv.module import Block, Constant, Function, Instruction, Kind, Type, Value
 from ..ir.instructions import int_value, is_constant_int
 from ..ir.ops import PassOp
-from ..lower.images import access_without_sampler
-from .sites import CONVERT, DIVIDE, LOAD, REMAINDER, SHIFT, STORE, Site
+from .pixels import watch_pixels
+from .sites import CONVERT, DIVIDE, REMAINDER, SHIFT, Site
 
 _SHIFTS = (Op.ShiftLeftLogical, Op.ShiftRightLogical, Op.ShiftRightArithmetic)
 _DIVISIONS = {
@@ -41,9 +40,7 @@ def watch_operations(function: Function) -> None:
     for block in function.blocks:
         old, block.instructions = block.instructions, []
         for i in old:
-            access = access_without_sampler(i)
-            if access is not None:
-                _add_image(block, i, *access)
+            watch_pixels(block, i)
             site = _site_of(i)
             if site is not None:
                 _add(block, i, site)
@@ -69,15 +66,6 @@ def _site_of(i: Instruction) -> Site | None:
         site.rounding = mode[0] if mode else FPRoundingMode.RTZ
         return site
     return None
-
-
-def _add_image(block: Block, i: Instruction, image: Value, coordinates: Value, is_write: bool) -> None:
-    _, dim, _, is_arrayed, *_ = image.type.operands
-    dims = {Dim.Dim2D: 2, Dim.Dim3D: 3}.get(dim, 1)
-    site = Site(STORE if is_write else LOAD, i.line, bytes=dims + (256 if is_arrayed else 0))
-    check = Instruction(PassOp.CheckImage, None, [image, coordinates, site], block)
-    check.line = i.line
-    block.instructions.append(check)
 
 
 def _add(block: Block, i: Instruction, site: Site) -> None:

@@ -8,7 +8,7 @@ and loaded again come on top.
 from __future__ import annotations
 
 from ...spirv.enums import Op
-from ...spirv.module import Block, Instruction
+from ...spirv.module import Block, Instruction, Value
 from ..ir.dominance import Loop
 from ..ir.fold import signed
 from ..ir.instructions import ATOMICS, PURE, is_arithmetic
@@ -107,6 +107,13 @@ class RegionWork:
             times /= max(1.0, self._mean(self.flow.trips[own].of_vectors))
             own = own.parent
         return times
+
+    def share_outside(self, i: Instruction, value: Value) -> float:
+        """Which share of an instruction's executions is left if it comes behind the loops that a value does
+        not change in."""
+        home = self.homes.get(value) if isinstance(value, Instruction) else None
+        own = self.flow.nest.innermost.get(i.block)
+        return self._entries(i.block, own, home) / max(self.flow.mean(i.block), 1e-9)
 
     def _cost(self, i: Instruction, block: Block) -> Cost:
         if i.op in ATOMICS:

@@ -44,9 +44,9 @@ CheckCopy target, source, count, stride, event, has_event, sites   a work-item h
                                       or not; gives the count, or 0 where it is not to be
 CheckEvent                            behind that: the event of the copy
 CheckWait count, events, site         a work-item waits for copies of the group
-CheckFault site                       what is never right: atomics on memory that may have none
-CheckImage image, coordinates, site   a pixel is read or written, of an image of site.bytes % 256 dimensions,
-                                      and with layers if site.bytes is more
+CheckFault pointer, site              what is never right: atomics on memory that may have none, writes to
+                                      constant memory; gives an address of no consequence
+CheckImage image, coordinates [, sampler or level], site   a pixel is read or written: check/pixels.py
 CheckOperation a, b, site             b, of an operation on a and b that may have no result
 CheckOperation a, site                a, likewise of a conversion
 CheckOperation a, b, condition, site  the same before the OpSelect that alone takes the operation's result

@@ -30,6 +30,7 @@ from ...spirv.validation.rules_images import check_access, check_query
 from ..ir.instructions import substitute
 from ..ir.library import Library
 from ..ir.link_names import IMAGE_PREFIX
+from ..ir.ops import PassOp
 from ..ir.plan import PlanError
 from . import image_blocks
 from .clone_constants import Specialiser
@@ -49,7 +50,7 @@ FIRST_ORDER, FIRST_DATA_TYPE = 0x10B0, 0x10D0  # OpImageQuery's enumerants count
 NEAREST = 0x10  # a sampler's filter; linear filtering is twice as much
 ANY_LOD = 0xFFFF << 48  # its largest level of detail
 
-_LOD, _GRAD = 2, 4  # image operands; the others are not for kernels, or change nothing here
+LOD, GRAD = 2, 4  # image operands; the others are not for kernels, or change nothing here
 _BIAS = 1
 _ITEMS = {Op.ImageSampleExplicitLod: 2, Op.ImageRead: 2, Op.ImageFetch: 2, Op.ImageWrite: 3}
 
@@ -65,10 +66,11 @@ _CALL = pattern(
 
 def is_image_function(name: str) -> bool:
     """Whether programs may call this function, mangled, without defining it."""
-    return _image_call(name) is not None
+    return image_call(name) is not None
 
 
-def _image_call(name: str) -> re.Match[str] | None:
+def image_call(name: str) -> re.Match[str] | None:
+    """What the name of such a function says, by the groups of _CALL."""
     return _CALL.match(name) if "image" in name else None  # most programs need no regular expressions
 
 
@@ -88,7 +90,7 @@ def depends_on_formats(functions: Iterable[Function]) -> bool:
 def _calls_for_pixels(i: Instruction) -> bool:
     if i.op is not Op.FunctionCall or not i.operands[0].linkage:
         return False
-    found = _image_call(i.operands[0].linkage[0])
+    found = image_call(i.operands[0].linkage[0])
     return found is not None and found[5] is None
 
 
@@ -105,24 +107,6 @@ def _is_image_instruction(i: Instruction) -> bool:
         and bool(i.operands[0].linkage)
         and is_image_function(i.operands[0].linkage[0])
     )
-
-
-def access_without_sampler(i: Instruction) -> tuple[Value, Value, bool] | None:
-    """Image and coordinates of what reads a pixel without a sampler or writes one, and whether it writes.
-    None of other instructions, and where there may be a level of detail."""
-    if i.op in (Op.ImageRead, Op.ImageWrite):
-        image, at = i.operands[:2]
-        return None if _LOD in _image_operands(i) else (image, at, i.op is Op.ImageWrite)
-    if i.op is not Op.FunctionCall or not i.operands[0].linkage:
-        return None
-    found = _image_call(i.operands[0].linkage[0])
-    if found is None or not found[1]:
-        return None
-    is_write = found[1] == "write"
-    if len(i.operands) != 3 + is_write:
-        return None
-    _, image, at, *_ = i.operands
-    return image, at, is_write
 
 
 def sampler_word(value: tuple[int, int, int]) -> int:
@@ -391,9 +375,9 @@ class _Lowering:
 
     def sample(self, i: Instruction) -> Value:
         image, sampler = self.sampled[i.operands[0]]
-        operands = _image_operands(i)
-        gradients = operands.get(_GRAD)
-        lod = gradients or operands.get(_LOD)
+        operands = image_operands(i)
+        gradients = operands.get(GRAD)
+        lod = gradients or operands.get(LOD)
         if lod is not None and type(lod[0]) is Constant and not lod[0].value:
             lod = None
         return self.read(image, sampler, i.operands[1], lod, i.type)
@@ -430,7 +414,7 @@ class _Lowering:
         return value if value.type is wanted else self.emit(Op.Bitcast, wanted, [value])
 
     def read_plainly(self, i: Instruction) -> Value:
-        lod = _image_operands(i).get(_LOD)
+        lod = image_operands(i).get(LOD)
         if lod is not None and not (type(lod[0]) is Constant and not lod[0].value):
             nearest = self.types.constant(self.types.opaque(Op.TypeSampler), NEAREST | ANY_LOD)
             number = self.emit(Op.ConvertSToF, self.types.float(32), lod)
@@ -438,7 +422,7 @@ class _Lowering:
         return self.read(i.operands[0], None, i.operands[1], None, i.type)
 
     def write(self, i: Instruction) -> None:
-        lod = _image_operands(i).get(_LOD)
+        lod = image_operands(i).get(LOD)
         image, at, colour = i.operands[:3]
         self.write_to(image, at, colour, None if lod is None else lod[0])
 
@@ -488,11 +472,19 @@ class _Lowering:
     def query_levels(self, i: Instruction) -> Value:
         return self.image(i.operands[0]).field(LEVELS)
 
+    def checked(self, i: Instruction) -> None:
+        """In the check mode: a sampler becomes its bits, an image the argument that it is."""
+        i.operands = [
+            self.sampler(o) if isinstance(o, Value) and _is_sampler(o) else self.taken.get(o, o)
+            for o in i.operands
+        ]
+        self.block.instructions.append(i)
+
     def call_of_program(self, i: Instruction) -> Value | None:
         """A function that clang leaves as a call. Its name says what it is; its type may be anything."""
         name = i.operands[0].linkage[0]
         try:
-            found = _image_call(name)
+            found = image_call(name)
             assert found is not None  # _is_image_instruction() has seen it
             plain, _, special, form, query = found.groups()
             return self.called(i, plain, special, form, query)
@@ -522,14 +514,18 @@ class _Lowering:
         return None
 
 
-def _image_operands(i: Instruction) -> dict[int, list[Value]]:
+def _is_sampler(value: Value) -> bool:
+    return value.type is not None and value.type.kind is Kind.OPAQUE and value.type.op is Op.TypeSampler
+
+
+def image_operands(i: Instruction) -> dict[int, list[Value]]:
     """{bit of the mask: its values}, for those that kernels may have."""
     rest = i.operands[_ITEMS[i.op] :]
     if not rest:
         return {}
     mask, *values = rest
     found = {}
-    for bit, count in ((_BIAS, 1), (_LOD, 1), (_GRAD, 2)):
+    for bit, count in ((_BIAS, 1), (LOD, 1), (GRAD, 2)):
         if mask & bit:
             found[bit], values = values[:count], values[count:]
     return found
@@ -549,4 +545,5 @@ LOWERINGS: dict[Op, Callable[[_Lowering, Instruction], Value | None]] = {
     Op.ImageQueryLevels: _Lowering.query_levels,
     Op.SubgroupImageBlockReadINTEL: image_blocks.read,
     Op.SubgroupImageBlockWriteINTEL: image_blocks.write,
+    PassOp.CheckImage: _Lowering.checked,
 }

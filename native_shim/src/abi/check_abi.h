@@ -41,6 +41,15 @@ enum cld_kcheck_space {
     CLD_CHECK_GENERIC,
 };
 
+/* Of an access to a pixel, site->bytes: the number of dimensions, and these. */
+enum cld_kcheck_pixel {
+    CLD_CHECK_LAYERS = 1 << 8,
+    CLD_CHECK_SAMPLED = 1 << 9,
+    CLD_CHECK_LEVEL = 1 << 10,   /* says which level */
+    CLD_CHECK_PLACES = 1 << 11,  /* coordinates of floating point */
+    CLD_CHECK_NUMBERS = 1 << 12, /* pixels of floating point */
+};
+
 /* A place in the source that accesses memory, or waits. */
 struct cld_kcheck_site {
     uint32_t index;
@@ -103,10 +112,12 @@ struct cld_kcheck_thread;
  *   void cld_kcheck_operation(struct cld_kcheck_thread *thread, const struct cld_kcheck_site *site,
  *                            uint64_t a, uint64_t b);
  *                        an operation has no result; of a conversion a is the value, as a double
- *   void cld_kcheck_fault(struct cld_kcheck_thread *thread, const struct cld_kcheck_site *site);
- *                        an atomic on memory that may have none
+ *   uint8_t *cld_kcheck_fault(struct cld_kcheck_thread *thread, const struct cld_kcheck_site *site);
+ *                        an atomic on memory that may have none, or a write to constant memory; gives an
+ *                        address of no consequence
  *   void cld_kcheck_image(struct cld_kcheck_thread *thread, const struct cld_kcheck_site *site,
- *                        const struct cld_image_desc *image, int32_t x, int32_t y, int32_t z);
- *                        a pixel is read or written; site->bytes: dimensions, and 256 if there are layers */
+ *                        const struct cld_image_desc *image, double x, double y, double z,
+ *                        uint64_t more);
+ *                        a pixel is read or written; more: the sampler, or else the level */
 
 #endif

@@ -6,24 +6,6 @@
 /* A vector, of which a component is asked about, begins before it. */
 enum { NOWHERE_AT = 256 };
 
-static __attribute__((noinline)) void found(struct cld_kcheck_thread *thread, enum finding finding,
-                                            const struct cld_kcheck_site *site, const struct range *range,
-                                            const uint8_t *address, uint64_t bytes) {
-    struct report report = {.finding = finding,
-                            .site = site,
-                            .place = place_of(thread->launch, thread->group_index, thread->item),
-                            .bytes = bytes};
-    if (range && range->start) {
-        report.has_object = true;
-        report.offset = address - range->start;
-        report.size = range->size;
-        report.is_local = range->is_local;
-        report.made_by = range->block ? range->block->made_by : NULL;
-        report.number = range->block ? range->block->number : 0;
-    }
-    report_add(thread, &report);
-}
-
 static inline bool has_read(const struct cld_kcheck_site *site) {
     return site->kind != CLD_CHECK_STORE && !(site->flags & CLD_CHECK_NO_READ);
 }
@@ -31,6 +13,15 @@ static inline bool has_read(const struct cld_kcheck_site *site) {
 static inline bool has_write(const struct cld_kcheck_site *site) {
     return site->kind == CLD_CHECK_STORE ||
            (site->kind == CLD_CHECK_ATOMIC && !(site->flags & CLD_CHECK_NO_WRITE));
+}
+
+bool range_has_constants(const struct cld_kcheck_launch *launch, const uint8_t *start, size_t size) {
+    for (uint32_t i = 0; i < launch->argument_count; i++) {
+        const struct range *range = &launch->ranges[i];
+        if (range->is_constant && start < range->start + range->size && range->start < start + size)
+            return true;
+    }
+    return false;
 }
 
 /* What the address of an access that comes from anywhere may point into. */
@@ -49,11 +40,12 @@ static struct range range_of(struct cld_kcheck_thread *thread, const uint8_t *ad
         block = thread->recent = block_find(address);
     }
     if (!block || (site->flags & CLD_CHECK_SPACE) == CLD_CHECK_LOCAL)
-        return (struct range){.is_known = false};
+        return (struct range){.has_constants = thread->launch->has_constants};
     return (struct range){.start = block->shadow.start,
                           .size = block->shadow.size,
                           .shadow = &block->shadow,
                           .block = block,
+                          .has_constants = thread->launch->has_constants,
                           .is_known = true};
 }
 
@@ -306,10 +298,11 @@ static inline uint8_t *check(struct cld_kcheck_thread *thread, uint8_t *address,
     }
     if (__builtin_expect(range->no_reads && has_read(site), 0))
         found(thread, NO_ACCESS, site, range, address, size);
-    if (__builtin_expect(range->no_writes && has_write(site), 0)) {
+    if (__builtin_expect(range->no_writes && has_write(site), 0))
         found(thread, NO_ACCESS, site, range, address, size);
-        return thread->nowhere + NOWHERE_AT;
-    }
+    if (__builtin_expect(range->has_constants && has_write(site), 0) &&
+        range_has_constants(thread->launch, address, size))
+        found(thread, CONSTANT, site, range, address, size);
     if (__builtin_expect(((uintptr_t)address & (site->alignment - 1u)) != 0, 0))
         found(thread, MISALIGNED, site, range, address, size);
     struct shadow *shadow = range->shadow;
@@ -363,62 +356,6 @@ uint8_t *cld_kcheck_access(struct cld_kcheck_thread *thread, uint8_t *address,
 uint8_t *cld_kcheck_range(struct cld_kcheck_thread *thread, uint8_t *address,
                           const struct cld_kcheck_site *site, uint64_t size) {
     return size ? check(thread, address, site, size, 0) : address;
-}
-
-uint8_t *cld_kcheck_outside(struct cld_kcheck_thread *thread, const struct cld_kcheck_site *site,
-                            int64_t offset) {
-    struct range range = {.start = thread->nowhere, .size = site->bytes, .is_known = true};
-    found(thread, OUT_OF_BOUNDS, site, &range, thread->nowhere + offset, site->size);
-    memset(thread->nowhere, 0, site->size <= CLD_CHECK_GAP ? site->size : CLD_CHECK_GAP);
-    return thread->nowhere;
-}
-
-void cld_kcheck_unwritten(struct cld_kcheck_thread *thread, const struct cld_kcheck_site *site,
-                          int64_t offset, uint64_t size) {
-    struct range range = {.start = thread->nowhere, .size = site->bytes, .is_known = true};
-    found(thread, UNWRITTEN, site, &range, thread->nowhere + offset, size);
-}
-
-void cld_kcheck_index(struct cld_kcheck_thread *thread, const struct cld_kcheck_site *site, int64_t index) {
-    struct report report = {.finding = INDEX,
-                            .site = site,
-                            .place = place_of(thread->launch, thread->group_index, thread->item),
-                            .offset = index,
-                            .size = site->bytes};
-    report_add(thread, &report);
-}
-
-void cld_kcheck_operation(struct cld_kcheck_thread *thread, const struct cld_kcheck_site *site, uint64_t a,
-                          uint64_t b) {
-    struct report report = {.finding = NO_RESULT,
-                            .site = site,
-                            .place = place_of(thread->launch, thread->group_index, thread->item),
-                            .operands = {a, b}};
-    report_add(thread, &report);
-}
-
-void cld_kcheck_fault(struct cld_kcheck_thread *thread, const struct cld_kcheck_site *site) {
-    struct report report = {.finding = NO_ATOMICS,
-                            .site = site,
-                            .place = place_of(thread->launch, thread->group_index, thread->item)};
-    report_add(thread, &report);
-}
-
-void cld_kcheck_image(struct cld_kcheck_thread *thread, const struct cld_kcheck_site *site,
-                      const struct cld_image_desc *image, int32_t x, int32_t y, int32_t z) {
-    uint32_t dims = site->bytes & 255, used = dims + (site->bytes >> 8 ? 1 : 0);
-    const int32_t at[3] = {x, y, z}, sizes[3] = {image->width, image->height, image->depth};
-    struct report report = {.finding = OUTSIDE_IMAGE, .site = site, .sizes = {1, 1, 1}};
-    bool is_outside = false;
-    for (uint32_t i = 0; i < used && i < 3; i++) {
-        report.coordinates[i] = at[i];
-        report.sizes[i] = i < dims ? sizes[i] : image->array_size;
-        is_outside |= at[i] < 0 || at[i] >= report.sizes[i];
-    }
-    if (!is_outside)
-        return;
-    report.place = place_of(thread->launch, thread->group_index, thread->item);
-    report_add(thread, &report);
 }
 
 /* Whether the group did it since its last barrier: a copy is an access of all its work-items. */

@@ -38,9 +38,10 @@ struct cld_kcheck_launch *cld_kcheck_launch_new(const void *command, const char 
                                                 uint32_t argument_count);
 struct cld_kcheck_launch *cld_kcheck_launch_of(const void *command);
 void cld_kcheck_launch_copy(const void *command, const void *model); /* for a command, of another one's */
-/* no_reads, no_writes: the memory object's flags do not let kernels. */
+/* no_reads, no_writes: the memory object's flags do not let kernels; is_constant: of the argument's pointer.
+ */
 void cld_kcheck_launch_global(struct cld_kcheck_launch *launch, uint32_t argument, void *start, size_t size,
-                              bool no_reads, bool no_writes);
+                              bool no_reads, bool no_writes, bool is_constant);
 void cld_kcheck_launch_pointer(struct cld_kcheck_launch *launch, uint32_t argument, void *pointer);
 void cld_kcheck_launch_local(struct cld_kcheck_launch *launch, uint32_t argument, uint64_t offset,
                              size_t size);
@@ -79,8 +80,8 @@ void cld_kcheck_wait(struct cld_kcheck_thread *thread, const struct cld_kcheck_s
 void cld_kcheck_unknown(struct cld_kcheck_thread *thread, uint8_t *address);
 void cld_kcheck_operation(struct cld_kcheck_thread *thread, const struct cld_kcheck_site *site, uint64_t a,
                           uint64_t b);
-void cld_kcheck_fault(struct cld_kcheck_thread *thread, const struct cld_kcheck_site *site);
+uint8_t *cld_kcheck_fault(struct cld_kcheck_thread *thread, const struct cld_kcheck_site *site);
 void cld_kcheck_image(struct cld_kcheck_thread *thread, const struct cld_kcheck_site *site,
-                      const struct cld_image_desc *image, int32_t x, int32_t y, int32_t z);
+                      const struct cld_image_desc *image, double x, double y, double z, uint64_t more);
 
 #endif

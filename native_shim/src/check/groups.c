@@ -86,7 +86,7 @@ static void set_range(struct cld_kcheck_launch *launch, uint32_t argument, struc
 }
 
 void cld_kcheck_launch_global(struct cld_kcheck_launch *launch, uint32_t argument, void *start, size_t size,
-                              bool no_reads, bool no_writes) {
+                              bool no_reads, bool no_writes, bool is_constant) {
     struct block *block = block_find(start);
     bool is_inside = block && (uint8_t *)start >= block->shadow.start &&
                      (size_t)((uint8_t *)start - block->shadow.start) + size <= block->shadow.size;
@@ -97,6 +97,7 @@ void cld_kcheck_launch_global(struct cld_kcheck_launch *launch, uint32_t argumen
                              .block = block,
                              .no_reads = no_reads,
                              .no_writes = no_writes,
+                             .is_constant = is_constant,
                              .is_known = true});
 }
 
@@ -140,10 +141,16 @@ void cld_kcheck_launch_begin(struct cld_kcheck_launch *launch, const struct cld_
                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         launch->released = memory == MAP_FAILED ? NULL : memory;
     }
+    launch->has_constants = false;
     for (uint32_t i = 0; i < launch->argument_count; i++) {
         struct range *range = &launch->ranges[i];
         if (range->shadow)
             shadow_make(range->shadow);
+        launch->has_constants |= range->is_constant;
+    }
+    for (uint32_t i = 0; launch->has_constants && i < launch->argument_count; i++) {
+        struct range *range = &launch->ranges[i];
+        range->has_constants = !range->is_local && range_has_constants(launch, range->start, range->size);
     }
 }
 

@@ -68,6 +68,24 @@ void report_add(struct cld_kcheck_thread *thread, const struct report *report) {
     pthread_mutex_unlock(&launch->lock);
 }
 
+__attribute__((noinline)) void found(struct cld_kcheck_thread *thread, enum finding finding,
+                                     const struct cld_kcheck_site *site, const struct range *range,
+                                     const uint8_t *address, uint64_t bytes) {
+    struct report report = {.finding = finding,
+                            .site = site,
+                            .place = place_of(thread->launch, thread->group_index, thread->item),
+                            .bytes = bytes};
+    if (range && range->start) {
+        report.has_object = true;
+        report.offset = address - range->start;
+        report.size = range->size;
+        report.is_local = range->is_local;
+        report.made_by = range->block ? range->block->made_by : NULL;
+        report.number = range->block ? range->block->number : 0;
+    }
+    report_add(thread, &report);
+}
+
 struct text {
     char bytes[4096];
     size_t size;
@@ -202,23 +220,32 @@ static void put_operation(struct text *text, const struct report *report) {
     }
 }
 
-static void put_numbers(struct text *text, const int32_t *numbers, uint32_t count, const char *between) {
-    for (uint32_t i = 0; i < count; i++)
-        put(text, "%s%" PRId32, i ? between : "", numbers[i]);
-}
-
 static void put_image(struct text *text, const struct cld_kcheck_launch *launch,
                       const struct report *report) {
     const struct cld_kcheck_site *site = report->site;
-    uint32_t dims = site->bytes & 255, layers = site->bytes >> 8 ? 1 : 0;
+    uint32_t dims = site->bytes & 255, layers = site->bytes & CLD_CHECK_LAYERS ? 1 : 0;
     const char *name = string_of(launch->sites, site->name);
-    put(text, "%s at (", verb(site));
-    put_numbers(text, report->coordinates, dims + layers, ", ");
-    put(text, "), outside of an image of ");
-    put_numbers(text, report->sizes, dims, " x ");
-    put(text, " pixels");
-    if (layers)
-        put(text, " and %" PRId32 " layers", report->sizes[dims]);
+    put(text, "%s ", verb(site));
+    if (report->finding == WRONG_SAMPLER || report->finding == WRONG_PIXEL) {
+        put(text, "%s %s", report->finding == WRONG_SAMPLER ? "with" : "of", report->why);
+    } else if (report->finding == NO_LEVEL) {
+        put(text, "of level %" PRId32 " of an image of %" PRId32, (int32_t)report->sampler, report->sizes[0]);
+    } else {
+        put(text, "at (");
+        for (uint32_t i = 0; i < dims + layers; i++)
+            put(text, "%s%.9g", i ? ", " : "", report->coordinates[i]);
+        put(text, report->finding == NO_PLACE ? "), which is no place in an image of "
+                                              : "), outside of an image of ");
+        for (uint32_t i = 0; i < dims; i++)
+            put(text, "%s%" PRId32, i ? " x " : "", report->sizes[i]);
+        put(text, " pixels");
+        if (layers)
+            put(text, " and %" PRId32 " layers", report->sizes[dims]);
+        if (site->bytes & CLD_CHECK_SAMPLED && report->finding == OUTSIDE_IMAGE)
+            put(text, ", with CLK_ADDRESS_NONE%s%s",
+                report->sampler & CLD_SAMPLER_LINEAR ? ", linear filtering" : "",
+                report->sampler & CLD_SAMPLER_NORMALIZED ? ", normalized coordinates" : "");
+    }
     if (*name)
         put(text, ", argument '%s'", name);
     put(text, "\n");
@@ -255,12 +282,22 @@ static void print(const struct cld_kcheck_launch *launch, const struct report *r
     case INDEX:
         put(&text, "index %" PRId64 " out of bounds of an array of %zu\n", report->offset, report->size);
         break;
+    case CONSTANT:
+        put(&text, "%s of %" PRIu64 " bytes of constant memory%s%s%s, which a kernel may not change\n",
+            verb(site), report->bytes, site->name && !report->has_object ? ", variable '" : "",
+            report->has_object ? "" : string_of(launch->sites, site->name),
+            site->name && !report->has_object ? "'" : "");
+        break;
     case NO_ATOMICS:
         put(&text, "atomic of %u bytes on %s memory%s%s%s\n", site->size,
             (site->flags & CLD_CHECK_SPACE) == CLD_CHECK_CONSTANT ? "constant" : "private",
             site->name ? ", variable '" : "", string_of(launch->sites, site->name), site->name ? "'" : "");
         break;
     case OUTSIDE_IMAGE:
+    case NO_PLACE:
+    case NO_LEVEL:
+    case WRONG_SAMPLER:
+    case WRONG_PIXEL:
         put_image(&text, launch, report);
         break;
     case NO_EVENT:

@@ -46,7 +46,9 @@ struct range {
     struct shadow *shadow; /* NULL: nothing is known of it */
     struct block *block;   /* held; NULL for local memory, and where there is none */
     bool is_local;
-    bool no_reads, no_writes; /* by the flags of the memory object */
+    bool no_reads, no_writes; /* by the flags of the memory object: told of, and let through */
+    bool is_constant;         /* memory that the kernel has as constant */
+    bool has_constants;       /* some of it may be that of another argument that is constant */
     bool is_known;            /* an address outside is wrong; otherwise it may be anything of the host's */
 };
 
@@ -82,6 +84,11 @@ enum finding {
     NO_RESULT,
     NO_ATOMICS,
     OUTSIDE_IMAGE,
+    NO_PLACE, /* in an image: coordinates that are infinite or no numbers */
+    NO_LEVEL,
+    WRONG_SAMPLER,
+    WRONG_PIXEL,
+    CONSTANT,
     NO_EVENT,
     FINDINGS,
 };
@@ -103,7 +110,10 @@ struct report {
     bool is_local, has_object, is_write_before;
     uint64_t missing; /* work-items, of a barrier */
     uint64_t operands[2];
-    int32_t coordinates[3], sizes[3]; /* of an image; unused ones are 0 and 1 */
+    double coordinates[3]; /* in an image; unused ones are 0 */
+    int32_t sizes[3];      /* of it, unused ones are 1; sizes[0]: its levels, of NO_LEVEL */
+    uint64_t sampler;      /* or level */
+    const char *why;       /* a literal, of WRONG_SAMPLER and WRONG_PIXEL */
 };
 
 enum { MOST_REPORTS = 64 };
@@ -117,6 +127,7 @@ struct cld_kcheck_launch {
     struct cld_launch sizes;
     uint64_t tag;              /* in place, in cells */
     uint32_t local_bits;       /* of ITEM_BITS, those of the work-item in its group */
+    bool has_constants;        /* arguments, of global memory */
     _Atomic bool has_released; /* any group */
     _Atomic bool *released;    /* by the group's number modulo RELEASED: whether it has */
     pthread_mutex_t lock;
@@ -173,11 +184,18 @@ struct cld_kcheck_thread {
     uint8_t *nowhere;     /* reads 0; what is written there is forgotten */
 };
 
+/* Whether memory overlaps with what an argument has as constant. */
+bool range_has_constants(const struct cld_kcheck_launch *launch, const uint8_t *start, size_t size);
+
 /* Whether a copy stays in bounds, which is told of if not; notes what a group copies, when all work-items
  * have come to it; and that somebody has waited for a copy. */
 bool copy_is_inside(struct cld_kcheck_thread *thread, const struct copy *copy);
 void copy_note(struct cld_kcheck_thread *thread, struct copy *copy);
 void copy_end(struct cld_kcheck_thread *thread, const struct copy *copy);
+
+/* A report of an access; range: where it was to be, NULL: nobody knows. */
+void found(struct cld_kcheck_thread *thread, enum finding finding, const struct cld_kcheck_site *site,
+           const struct range *range, const uint8_t *address, uint64_t bytes);
 
 /* Adds to the launch's reports, or counts one that is there. */
 void report_add(struct cld_kcheck_thread *thread, const struct report *report);

@@ -87,7 +87,7 @@ void cld_checked_launch_arguments(struct cld_event *command, const struct cld_ke
         void *pointer;
         if (mem && arg->kind == CLD_ARG_GLOBAL) {
             cld_kcheck_launch_global(check, i, mem->data, mem->size, mem->flags & CL_MEM_WRITE_ONLY,
-                                     mem->flags & (CL_MEM_READ_ONLY | CLD_MEM_IMMUTABLE));
+                                     mem->flags & (CL_MEM_READ_ONLY | CLD_MEM_IMMUTABLE), arg->constant);
         } else if (mem && mem->parent) { /* an image of a buffer, whose writes are not looked at */
             cld_kcheck_written(mem->data, mem->parent->size - (size_t)(mem->data - mem->parent->data));
         } else if (arg->kind == CLD_ARG_GLOBAL) {

@@ -142,10 +142,12 @@ static void before(struct cld_call *call) {
     order_before_call(call);
     check_handles(call, &place);
     enter_kernel(call, &place);
-    if (call_begins(call, "clEnqueue"))
+    if (call_begins(call, "clEnqueue")) {
         memory_before_enqueue(call, &place);
+        shared_virtual_before(call, &place);
+    }
     if (call_is(call, "clEnqueueNDRangeKernel") || call_is(call, "clEnqueueTask"))
-        memory_before_launch(call, &place);
+        arguments_before_launch(call, &place);
     if (call_is(call, "clReleaseEvent"))
         check_user_event(call, &place);
     const struct cld_arg_info *argument = call_is(call, "clSetKernelArg") ? argument_of(call) : NULL;
@@ -201,7 +203,10 @@ static void made(uintptr_t handle, enum cld_kind kind, const struct place *place
         strncpy(known->name, kernel->info->name, sizeof known->name - 1);
     if (mem) {
         known->size = mem->size;
-        host_memory_share(known, mem);
+        if (mem->svm)
+            shared_virtual_of_buffer(mem);
+        else if (mem->host_ptr && !mem->parent)
+            host_memory_share(known, mem->host_ptr);
     }
     struct known *parent = mem && mem->parent ? object_find((uintptr_t)mem->parent) : NULL;
     if (parent)
@@ -225,6 +230,9 @@ static void note_made(const struct cld_call *call, const struct place *place) {
         for (size_t i = 0; i < sizeof makers / sizeof *makers; i++)
             if (call_begins(call, makers[i].prefix)) {
                 made(call->result, makers[i].kind, place, call_word(call, "size"));
+                struct known *memory = call_is(call, "clSVMAlloc") ? object_find(call->result) : NULL;
+                if (memory)
+                    shared_virtual_made(memory, call_word(call, "flags"));
                 return;
             }
 }
@@ -235,6 +243,8 @@ static void note_freed(const struct cld_call *call, const struct place *place) {
     struct known *known = address ? object_find(address) : NULL;
     if (known && known->kind == CLD_DEAD && !known->released.number) {
         memory_freed(known, place);
+        if (known->shared)
+            host_memory_unshare(known);
         object_forget_uses(known);
         object_released(known, place);
     }
@@ -244,8 +254,11 @@ static void note_freed_later(const struct cld_call *call, const struct place *pl
     void *const *list = (void *const *)call_word(call, "svm_pointers");
     for (uintptr_t i = 0; list && i < call_word(call, "num_svm_pointers"); i++) {
         struct known *known = object_find((uintptr_t)list[i]);
-        if (known && known->kind == CLD_DEAD && !known->released.number)
-            object_released(known, place);
+        if (!known || known->kind != CLD_DEAD || known->released.number)
+            continue;
+        if (known->shared)
+            host_memory_unshare(known);
+        object_released(known, place);
     }
 }
 
@@ -282,6 +295,7 @@ static void note_enqueued(const struct cld_call *call, const struct place *place
     if (event && *event)
         order_event_made((uintptr_t)*event, command);
     memory_after_enqueue(call, is_blocking, command);
+    shared_virtual_after(call, command);
     /* What they call may tell the host that what came before has ended. */
     if (call_is(call, "clEnqueueNativeKernel") ||
         (call_is(call, "clEnqueueSVMFree") && call_word(call, "pfn_free_func"))) {
@@ -307,6 +321,8 @@ static void after(struct cld_call *call, cl_int status) {
             note_released(call, &place);
         else
             note_made(call, &place);
+        if (call_is(call, "clSetKernelArg") || call_is(call, "clCloneKernel"))
+            arguments_after_call(call);
     }
     pthread_mutex_unlock(&lock);
 }

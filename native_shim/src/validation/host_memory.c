@@ -124,7 +124,7 @@ void host_memory_forget(const struct clock *over) {
     end(over, false);
 }
 
-static struct known *all_shared; /* with CL_MEM_USE_HOST_PTR */
+static struct known *all_shared; /* with CL_MEM_USE_HOST_PTR, or coarse-grained */
 
 void host_memory_written(const void *start, size_t size) {
     for (struct known *known = all_shared; known; known = known->next_shared)
@@ -147,10 +147,10 @@ void host_memory_written(const void *start, size_t size) {
 /* Devices may have copies of such memory: what the host changes without a mapping they need not see. */
 static bool trusts_nobody;
 
-void host_memory_share(struct known *known, const struct cld_mem *mem) {
-    if (!mem->host_ptr || mem->svm || mem->parent || !mem->size || mem->size > MOST_BYTES)
+void host_memory_share(struct known *known, const uint8_t *memory) {
+    if (!known->size || known->size > MOST_BYTES)
         return;
-    known->shared = mem->host_ptr;
+    known->shared = memory;
     known->has_hash = hash_of(known->shared, known->size, &known->hash);
     known->next_shared = all_shared;
     all_shared = known;
@@ -176,7 +176,8 @@ void host_memory_check_shared(struct known *known, const struct place *place) {
         return;
     message_add(&message, "the host has changed, without a mapping, the memory of ");
     object_describe(&message, known);
-    message_add(&message, ", made with CL_MEM_USE_HOST_PTR: commands need not see that");
+    message_add(&message, ", %s: commands need not see that",
+                known->is_coarse ? "which is coarse-grained" : "made with CL_MEM_USE_HOST_PTR");
     message_add_place(&message, "", place);
     message_add_place(&message, "made by", &known->made);
     message_end(&message);

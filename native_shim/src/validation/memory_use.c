@@ -20,7 +20,7 @@ static bool overlap(uintptr_t start, uintptr_t end, uintptr_t other_start, uintp
  * like: of two launches of one kernel each may have its part, and of a transfer's part they may keep away,
  * unless it is all there is. */
 static bool may_collide(const struct use *a, const struct use *b) {
-    if (a->kind == UNKNOWN_PART || b->kind == UNKNOWN_PART || !(a->writes || b->writes) ||
+    if (a->kind >= UNKNOWN_PART || b->kind >= UNKNOWN_PART || !(a->writes || b->writes) ||
         !overlap(a->start, a->end, b->start, b->end))
         return false;
     if (a->kind == KERNEL && b->kind == KERNEL)
@@ -206,30 +206,6 @@ static void use_arguments(const struct cld_call *call, struct command *command) 
     }
 }
 
-/* Before a launch, whose arguments must not have been released. */
-void memory_before_launch(const struct cld_call *call, const struct place *place) {
-    const struct cld_kernel *kernel = cld_object_check((const void *)call_word(call, "kernel"), CLD_KERNEL);
-    for (uint32_t i = 0; kernel && i < kernel->info->arg_count; i++) {
-        const struct cld_mem *mem = kernel->mems[i];
-        const struct known *known = mem ? object_find((uintptr_t)mem) : NULL;
-        if (!known || !known->released.number)
-            continue;
-        const struct cld_mem *live = cld_object_check(mem, CLD_MEM);
-        if (live && cld_object_refs(live))
-            continue;
-        struct message message;
-        if (!message_begin(&message, "released argument", place, known->number))
-            continue;
-        message_add(&message, "argument %u of kernel '%s' is ", i, kernel->info->name);
-        object_describe(&message, known);
-        message_add(&message, ", which was released before the launch: kernels keep no arguments");
-        message_add_place(&message, "", place);
-        message_add_place(&message, "released by", &known->released);
-        message_add_place(&message, "made by", &known->made);
-        message_end(&message);
-    }
-}
-
 static void check_shared(uintptr_t handle, const struct place *place) {
     const struct cld_mem *mem;
     struct known *root = known_of(handle, &mem);
@@ -362,10 +338,14 @@ void memory_after_enqueue(const struct cld_call *call, bool is_blocking, struct 
 #undef IS
 }
 
+void memory_may_be_used(struct known *known, struct command *command) {
+    add_use(known, known->handle, known->handle + known->size, true, MAYBE_NONE, command);
+}
+
 /* Shared virtual memory, or unified shared memory, is freed at once. */
 void memory_freed(struct known *known, const struct place *place) {
     for (const struct use *use = known->uses; use; use = use->next) {
-        if (command_is_over(use->command))
+        if (use->kind == MAYBE_NONE || command_is_over(use->command))
             continue;
         struct message message;
         if (!message_begin(&message, "freed", place, known->number))

@@ -27,6 +27,14 @@ struct known *object_find(uintptr_t handle) {
     return NULL;
 }
 
+static void forget_samplers(struct known *known) {
+    while (known->samplers) {
+        struct sampler_argument *sampler = known->samplers;
+        known->samplers = sampler->next;
+        free(sampler);
+    }
+}
+
 static void forget(uintptr_t handle) {
     for (struct known **link = bucket(handle); *link; link = &(*link)->next)
         if ((*link)->handle == handle) {
@@ -34,6 +42,7 @@ static void forget(uintptr_t handle) {
             *link = known->next;
             memories -= known->kind == CLD_DEAD && !known->released.number;
             object_forget_uses(known);
+            forget_samplers(known);
             free(known);
             return;
         }

@@ -198,10 +198,13 @@ static void host_finished(struct queue_order *queue) {
     queue->is_gated = queue->all_gated = false;
 }
 
-/* The event may end, and the callback be called, before the call returns. */
+/* The event may end, and the callback be called, before the call returns. A callback that the call is going
+ * to refuse tells the host nothing. */
 void order_before_call(const struct cld_call *call) {
-    if (call_is(call, "clSetEventCallback"))
-        add_callback(call_word(call, "event"), (int32_t)call_word(call, "command_exec_callback_type"));
+    cl_int type = (cl_int)call_word(call, "command_exec_callback_type");
+    bool is_type = type == CL_COMPLETE || type == CL_RUNNING || type == CL_SUBMITTED;
+    if (call_is(call, "clSetEventCallback") && is_type && call_word(call, "pfn_notify"))
+        add_callback(call_word(call, "event"), type);
 }
 
 void order_after_call(const struct cld_call *call, cl_int status) {

@@ -36,6 +36,12 @@ struct message_text {
 struct message_text message_caller(const void *caller); /* "libm.so+0x123 (function)" */
 
 /* objects.c: what the program has made, and still has or has released. */
+/* A kernel's argument block has what a sampler says, and not which one it was. */
+struct sampler_argument {
+    struct sampler_argument *next;
+    uint32_t index;
+    uintptr_t handle;
+};
 struct known {
     struct known *next;
     uintptr_t handle;
@@ -51,8 +57,10 @@ struct known {
     struct known *next_shared;
     uint64_t hash; /* of what it holds, while the host may not change it */
     bool has_hash;
-    bool is_parent;  /* other memory objects are made from it, and queries give its handle */
-    int users, user; /* of a kernel: calls that are in it, the thread of the last one */
+    bool is_coarse; /* shared virtual memory that the host maps: shared_virtual.c */
+    bool is_parent; /* other memory objects are made from it, and queries give its handle */
+    struct sampler_argument *samplers; /* of a kernel */
+    int users, user;                   /* of a kernel: calls that are in it, the thread of the last one */
     bool is_being_set;
 };
 
@@ -86,7 +94,7 @@ struct command {
 };
 
 /* command.c. Of the memory that commands use. */
-enum use_kind { TRANSFER, KERNEL, UNKNOWN_PART };
+enum use_kind { TRANSFER, KERNEL, UNKNOWN_PART, MAYBE_NONE };
 struct use {
     struct use *next;
     uintptr_t start, end; /* in the memory object at the root, or addresses */
@@ -120,17 +128,28 @@ void order_before_call(const struct cld_call *call);
 
 /* memory_use.c */
 void memory_before_enqueue(const struct cld_call *call, const struct place *place);
-void memory_before_launch(const struct cld_call *call, const struct place *place);
 void memory_after_enqueue(const struct cld_call *call, bool is_blocking, struct command *command);
 void memory_freed(struct known *known, const struct place *place);
+void memory_may_be_used(struct known *known, struct command *command);
+
+/* arguments.c: what kernels are given. */
+void arguments_before_launch(const struct cld_call *call, const struct place *place);
+void arguments_after_call(const struct cld_call *call); /* clSetKernelArg, clCloneKernel that succeeded */
+
+/* shared_virtual.c: coarse-grained shared virtual memory. */
+void shared_virtual_made(struct known *known, uint64_t flags);
+void shared_virtual_of_buffer(const struct cld_mem *mem);
+void shared_virtual_before(const struct cld_call *call, const struct place *place);
+void shared_virtual_after(const struct cld_call *call, struct command *command);
 
 /* host_memory.c: what the host promises not to change. */
 void host_memory_promise(const void *start, size_t size, struct command *command);
 void host_memory_check(const struct clock *over);  /* before the host knows that these commands have ended */
 void host_memory_forget(const struct clock *over); /* the host may learn it without us */
 void host_memory_written(const void *start, size_t size); /* by a command */
-/* Of buffers with CL_MEM_USE_HOST_PTR: what the host promises not to change without a mapping. */
-void host_memory_share(struct known *known, const struct cld_mem *mem);
+/* Of buffers with CL_MEM_USE_HOST_PTR, and coarse-grained shared virtual memory: what the host promises not
+ * to change without a mapping. */
+void host_memory_share(struct known *known, const uint8_t *memory);
 void host_memory_unshare(struct known *known);
 void host_memory_check_shared(struct known *known, const struct place *place); /* before a command uses it */
 void host_memory_settle(void);       /* the host has learned that commands have ended */

@@ -16,12 +16,12 @@ ALLOCATION = re.compile(r"allocation \d+")
 
 @pytest.fixture(scope="session")
 def reports(variables, ocl_icd, tmp_path_factory):
-    """reports([(name, source, work-items, group)]): what is told of each kernel (runner.py)."""
+    """reports([(name, source, ...)], program): what is told of each kernel (runner.py, pixels.py)."""
 
-    def run(kernels: list[tuple[str, str, int, int]]) -> dict[str, str]:
+    def run(kernels: list[tuple], program: str = "runner") -> dict[str, str]:
         log = tmp_path_factory.mktemp("check") / "log"
         done = subprocess.run(
-            [sys.executable, "-m", "tests.loader.check.runner", str(ocl_icd)],
+            [sys.executable, "-m", f"tests.loader.check.{program}", str(ocl_icd)],
             input=json.dumps(kernels),
             capture_output=True,
             text=True,

@@ -129,6 +129,48 @@ def read_only(session: Session) -> None:
     session.launch(kernel(session, SET), N, buffer, local=N)
 
 
+def read_only_written(session: Session) -> None:
+    """What a kernel has written to a buffer that is read-only is there: the next one reads it."""
+    buffer = session.buffer(4 * N, cl.CL_MEM_READ_ONLY)
+    session.launch(kernel(session, SET), N, buffer, local=N)
+    copies(session, buffer)
+    found = session.read(buffer, np.int32, N)
+    assert (found == 1).all(), found
+
+
+def read_only_outside(session: Session) -> None:
+    """Past the end it is dropped all the same."""
+    buffer = session.buffer(np.zeros(N, np.int32), cl.CL_MEM_READ_ONLY)
+    session.launch(kernel(session, SET), 2 * N, buffer, local=2 * N)
+
+
+SCALE = """kernel void k(global int *to, constant int *by, global int *again) {
+  int i = get_global_id(0);
+  to[i] = by[i];
+  if (i < 3) again[i] = 1; }"""
+
+
+def constants(session: Session, again: int | None) -> None:
+    """A kernel has constant memory, and writes to other memory or, by a sub-buffer, to a half of it."""
+    buffer = session.buffer(np.zeros(1024, np.int32))
+    region = [4 * again if again else 0, 1024]
+    part = session.cl.make("clCreateSubBuffer", buffer, 0, cl.CL_BUFFER_CREATE_TYPE_REGION, region)
+    other = Buffer(session.made("clReleaseMemObject", part))
+    table = session.made(
+        "clReleaseMemObject",
+        session.cl.make("clCreateSubBuffer", buffer, 0, cl.CL_BUFFER_CREATE_TYPE_REGION, [0, 1024]),
+    )
+    session.launch(kernel(session, SCALE), N, empty(session), Buffer(table), other, local=N)
+
+
+def constant_memory(session: Session) -> None:
+    constants(session, 512)
+
+
+def constant_written(session: Session) -> None:
+    constants(session, None)
+
+
 def write_only(session: Session) -> None:
     copies(session, session.buffer(np.zeros(N, np.int32), cl.CL_MEM_WRITE_ONLY))
 
@@ -258,7 +300,9 @@ def shift_by_more(session: Session) -> None:
 
 FUNCTIONS = (
     unwritten, written, written_in_part, filled, mapped, copied, copied_unwritten, written_by_kernel,
-    host_pointer, sub_buffer, read_only, write_only, svm_right, svm_too_short, svm_freed, told_once,
+    host_pointer, sub_buffer, read_only, read_only_written, read_only_outside, write_only,
+    constant_memory, constant_written,
+    svm_right, svm_too_short, svm_freed, told_once,
     pixels_inside, pixel_outside, pixel_before, layer_outside, shift_in_range, shift_by_more,
 )  # fmt: skip
 

@@ -8,6 +8,8 @@ import pytest
 
 BUFFER = r"a buffer of 4096 bytes \(0x[0-9a-f]+\)"
 
+SVM = r"an SVM allocation of 4096 bytes \(0x[0-9a-f]+\)"
+
 # The first line of what is told, and the calls that the further lines name.
 CASES = {
     "left_over": ("left over at exit: 3 objects", ["clCreateBuffer", "clSVMAlloc", "clCreateUserEvent"]),
@@ -23,6 +25,25 @@ CASES = {
         f"clEnqueueNDRangeKernel: argument 0 of kernel 'writes' is {BUFFER}, which was released before the "
         "launch: kernels keep no arguments",
         ["released by clReleaseMemObject", "made by clCreateBuffer"],
+    ),
+    "released_sampler": (
+        r"clEnqueueNDRangeKernel: argument 1 of kernel 'samples' is a sampler \(0x[0-9a-f]+\), which was "
+        "released before the launch: kernels keep no arguments",
+        ["clEnqueueNDRangeKernel", "released by clReleaseSampler", "made by clCreateSampler"],
+    ),
+    "svm_changed_without_mapping": (
+        f"clEnqueueNDRangeKernel: the host has changed, without a mapping, the memory of {SVM}, which is "
+        "coarse-grained: commands need not see that",
+        ["clEnqueueNDRangeKernel", "made by clSVMAlloc"],
+    ),
+    "svm_mapped": (
+        f"clEnqueueNDRangeKernel: argument 0 of kernel 'writes' points into {SVM}, all of which the host has "
+        "mapped for writing",
+        ["clEnqueueNDRangeKernel", "mapped by clEnqueueSVMMap", "made by clSVMAlloc"],
+    ),
+    "svm_not_mapped": (
+        "clEnqueueSVMUnmap: 0x[0-9a-f]+ was not given to clEnqueueSVMMap, or is unmapped already: in " + SVM,
+        ["clEnqueueSVMUnmap", "made by clSVMAlloc"],
     ),
     "released_parent": (
         f"clEnqueueCopyBuffer: used after its last release: {BUFFER}",
@@ -72,6 +93,10 @@ CASES = {
     ),
     "given_back_too_early": (
         "clEnqueueWriteBuffer: the host gave back the 4096 bytes at 0x[0-9a-f]+ that the command reads, .*",
+        ["clEnqueueWriteBuffer"],
+    ),
+    "refused_callback": (
+        "clEnqueueWriteBuffer: the host changed the 4096 bytes at 0x[0-9a-f]+ that the command reads, .*",
         ["clEnqueueWriteBuffer"],
     ),
     "freed_too_early": (

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
-HEAD = "kernel void k(global int *a, global int *b, local int *t, int n) {\n"
-IDS = "  int i = get_global_id(0), l = get_local_id(0);\n"
+from tests.loader.check.kernels import kernel_tests
 
 # name: (the kernel's body behind IDS, what is told of it).
 WRONG = {
@@ -51,6 +48,26 @@ WRONG = {
       ^
   by work-item (0, 0, 0), group (0, 0, 0), local id (0, 0, 0)
   at byte 2 of global memory, argument 'a', which has 256 bytes (allocation #, made by clCreateBuffer)
+  64 times in this launch
+""",
+    ),
+    "atomic on constant memory": (
+        "  constant int c[2] = {1, 2}; atomic_inc((global int *)(ulong)(c + 1)); b[i] = c[l & 1];",
+        """atomic of 4 bytes on constant memory, variable 'k.c'
+  at program.cl:3:31
+      constant int c[2] = {1, 2}; atomic_inc((global int *)(ulong)(c + 1)); b[i] = c[l & 1];
+                                  ^
+  by work-item (0, 0, 0), group (0, 0, 0), local id (0, 0, 0)
+  64 times in this launch
+""",
+    ),
+    "write to constant memory": (
+        "  constant int c[2] = {1, 2}; ((global int *)(ulong)c)[l & 1] = 3; b[i] = c[l & 1];",
+        """write of 4 bytes of constant memory, variable 'k.c', which a kernel may not change
+  at program.cl:3:63
+      constant int c[2] = {1, 2}; ((global int *)(ulong)c)[l & 1] = 3; b[i] = c[l & 1];
+                                                                  ^
+  by work-item (0, 0, 0), group (0, 0, 0), local id (0, 0, 0)
   64 times in this launch
 """,
     ),
@@ -164,18 +181,4 @@ RIGHT = {
 }
 
 
-@pytest.fixture(scope="module")
-def found(reports):
-    kernels = [("wrong " + name, f"{HEAD}{IDS}{body}\n}}\n", 64, 16) for name, (body, _) in WRONG.items()]
-    kernels += [(name, f"{HEAD}{IDS}{body}\n}}\n", 64, 16) for name, body in RIGHT.items()]
-    return reports(kernels)
-
-
-@pytest.mark.parametrize("name", WRONG)
-def test_report(found, name):
-    assert found["wrong " + name] == "cl_driver check: kernel 'k': " + WRONG[name][1]
-
-
-@pytest.mark.parametrize("name", RIGHT)
-def test_no_report(found, name):
-    assert found[name] == ""
+found, test_report, test_no_report = kernel_tests(WRONG, RIGHT)

@@ -14,7 +14,7 @@ from tests.loader.check import objects
 
 SILENT = [
     "written", "filled", "mapped", "copied", "written_by_kernel", "host_pointer", "svm_right",
-    "pixels_inside", "shift_in_range",
+    "pixels_inside", "shift_in_range", "constant_memory",
 ]  # fmt: skip
 BUFFER = "memory, argument 'from', which has 64 bytes (allocation #, made by clCreateBuffer)"
 
@@ -65,6 +65,14 @@ LAYER = f"""cl_driver check: kernel 'k': write at (0, 3, 2), {OUTSIDE} and 2 lay
   by work-item (0, 0, 0), group (0, 0, 0), local id (0, 0, 0)
   16 times in this launch
 """
+CONSTANT = f"""cl_driver check: kernel 'k': write of 4 bytes of constant memory, which a kernel may not change
+  at program.cl:4:23
+    {objects.SCALE.splitlines()[3]}
+    {" " * 22}^
+  by work-item (0, 0, 0), group (0, 0, 0), local id (0, 0, 0)
+  at byte 0 of global memory, argument 'again', which has 1024 bytes (allocation #, made by clCreateBuffer)
+  3 times in this launch
+"""
 SHIFT = """cl_driver check: kernel 'k': shift of 32 bits by 32
   (no line known)
   by work-item (12, 0, 0), group (0, 0, 0), local id (12, 0, 0)
@@ -78,11 +86,15 @@ TOLD = {
     "copied_unwritten": read(UNWRITTEN, 0, BUFFER, 16),
     "sub_buffer": read("out of bounds", 15, BUFFER.replace("64", "60"), 1),
     "read_only": write("of a buffer that is read-only", 0, BUFFER.replace("from", "to"), 16),
+    "read_only_written": write("of a buffer that is read-only", 0, BUFFER.replace("from", "to"), 16),
+    "read_only_outside": write("of a buffer that is read-only", 0, BUFFER.replace("from", "to"), 16)
+    + write("out of bounds", 16, BUFFER.replace("from", "to"), 16),
     "write_only": read("of a buffer that is write-only", 0, BUFFER, 16),
     "svm_too_short": write("out of bounds", 15, SVM.format(60), 1),
     "pixel_outside": read_pixel(16, 14, 2),
     "pixel_before": read_pixel(-1, 0, 1),
     "layer_outside": LAYER,
+    "constant_written": CONSTANT,
     "shift_by_more": SHIFT,
     "svm_freed": write("of memory that was freed", 0, SVM.format(64), 16),
 }

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
-HEAD = "kernel void k(global int *a, global int *b, local int *t, int n) {\n"
-IDS = "  int i = get_global_id(0), l = get_local_id(0);\n"
+from tests.loader.check.kernels import kernel_tests
 
 # name: (the kernel's body behind IDS, what is told of it).
 WRONG = {
@@ -169,18 +166,4 @@ RIGHT = {
 }
 
 
-@pytest.fixture(scope="module")
-def found(reports):
-    kernels = [("wrong " + name, f"{HEAD}{IDS}{body}\n}}\n", 64, 16) for name, (body, _) in WRONG.items()]
-    kernels += [(name, f"{HEAD}{IDS}{body}\n}}\n", 64, 16) for name, body in RIGHT.items()]
-    return reports(kernels)
-
-
-@pytest.mark.parametrize("name", WRONG)
-def test_report(found, name):
-    assert found["wrong " + name] == "cl_driver check: kernel 'k': " + WRONG[name][1]
-
-
-@pytest.mark.parametrize("name", RIGHT)
-def test_no_report(found, name):
-    assert found[name] == ""
+found, test_report, test_no_report = kernel_tests(WRONG, RIGHT)

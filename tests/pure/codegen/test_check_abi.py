@@ -30,7 +30,12 @@ def enumerators(name: str) -> dict[str, int]:
 
 @pytest.mark.parametrize(
     ("enum", "module"),
-    [("cld_kcheck_kind", sites), ("cld_kcheck_flags", check_abi), ("cld_kcheck_space", check_abi)],
+    [
+        ("cld_kcheck_kind", sites),
+        ("cld_kcheck_flags", check_abi),
+        ("cld_kcheck_space", check_abi),
+        ("cld_kcheck_pixel", sites),
+    ],
 )
 def test_numbers(enum, module):
     values = enumerators(enum)

@@ -133,6 +133,42 @@ static void released_parent(void) {
         EXPECT(clEnqueueCopyBuffer(queue, parent, buffer, 0, 0, SIZE, 0, NULL, NULL), CL_INVALID_MEM_OBJECT);
 }
 
+/* Images and samplers alike; a clone has the arguments of its kernel. */
+static void released_sampler(void) {
+    static const char text[] =
+        "kernel void samples(read_only image2d_t from, sampler_t s, global float4 *to) {\n"
+        "  to[0] = read_imagef(from, s, (float2)(0.5f)); }\n";
+    const char *lines = text;
+    cl_int status;
+    size_t one = 1;
+    cl_image_format format = {CL_RGBA, CL_UNORM_INT8};
+    cl_image_desc desc = {.image_type = CL_MEM_OBJECT_IMAGE2D, .image_width = 4, .image_height = 4};
+    cl_mem image = clCreateImage(context, CL_MEM_READ_ONLY, &format, &desc, NULL, &status);
+    OK(status);
+    cl_sampler sampler = clCreateSampler(context, CL_TRUE, CL_ADDRESS_CLAMP, CL_FILTER_NEAREST, &status);
+    OK(status);
+    cl_program program = clCreateProgramWithSource(context, 1, &lines, NULL, &status);
+    OK(status);
+    OK(clBuildProgram(program, 1, &device, "", NULL, NULL));
+    cl_kernel kernel = clCreateKernel(program, "samples", &status);
+    OK(status);
+    OK(clSetKernelArg(kernel, 0, sizeof image, &image));
+    OK(clSetKernelArg(kernel, 1, sizeof sampler, &sampler));
+    OK(clSetKernelArg(kernel, 2, sizeof result, &result));
+    cl_kernel clone = clCloneKernel(kernel, &status);
+    OK(status);
+    if (wrong)
+        OK(clReleaseSampler(sampler));
+    OK(clEnqueueNDRangeKernel(queue, clone, 1, NULL, &one, NULL, 0, NULL, NULL));
+    OK(clFinish(queue));
+    if (!wrong)
+        OK(clReleaseSampler(sampler));
+    OK(clReleaseKernel(clone));
+    OK(clReleaseKernel(kernel));
+    OK(clReleaseProgram(program));
+    OK(clReleaseMemObject(image));
+}
+
 static void CL_CALLBACK set_flag(cl_event event, cl_int status, void *flag) {
     (void)event, (void)status;
     __atomic_store_n((int *)flag, 1, __ATOMIC_RELEASE);
@@ -338,6 +374,25 @@ static void given_back_too_early(void) {
     OK(clFinish(queue));
 }
 
+/* Callbacks that the call refuses tell the host nothing. */
+static void refused_callback(void) {
+    char bytes[SIZE] = {0};
+    cl_event event;
+    OK(clEnqueueWriteBuffer(queue, buffer, CL_FALSE, 0, SIZE, bytes, 0, NULL, &event));
+    EXPECT(clSetEventCallback(event, CL_QUEUED, change, bytes), CL_INVALID_VALUE);
+    EXPECT(clSetEventCallback(event, -1, change, bytes), CL_INVALID_VALUE);
+    EXPECT(clSetEventCallback(event, CL_COMPLETE, NULL, bytes), CL_INVALID_VALUE);
+    if (!wrong)
+        OK(clSetEventCallback(event, CL_COMPLETE, change, bytes));
+    OK(clFlush(queue));
+    if (wrong)
+        bytes[0] = 5;
+    while (!*(volatile char *)bytes)
+        ;
+    OK(clReleaseEvent(event));
+    OK(clFinish(queue));
+}
+
 static void CL_CALLBACK free_it(cl_event event, cl_int status, void *memory) {
     (void)event, (void)status;
     clSVMFree(context, memory);
@@ -381,6 +436,88 @@ static void used_after_free(void) {
     OK(clEnqueueSVMMemcpy(queue, CL_TRUE, memory + 8, bytes, sizeof bytes, 0, NULL, NULL));
     if (!wrong)
         clSVMFree(context, memory);
+}
+
+static cl_int *new_svm(cl_svm_mem_flags flags) {
+    cl_int *memory = clSVMAlloc(context, CL_MEM_READ_WRITE | flags, SIZE, 0), zero = 0;
+    CHECK(memory);
+    OK(clEnqueueSVMMemFill(queue, memory, &zero, sizeof zero, SIZE, 0, NULL, NULL));
+    OK(clFinish(queue));
+    return memory;
+}
+
+static void write_svm(cl_int *memory, int at) {
+    OK(clSetKernelArgSVMPointer(writer, 0, memory));
+    launch(queue, writer, 0, NULL, NULL);
+    OK(clFinish(queue));
+    memory[at] = 7;
+    OK(clSetKernelArgSVMPointer(writer, 0, memory));
+    launch(queue, writer, 0, NULL, NULL);
+    OK(clFinish(queue));
+}
+
+/* Fine-grained memory the host may change at any time, and memory that a kernel may change by a pointer in a
+ * buffer is not the host's doing. */
+static void svm_changed_without_mapping(void) {
+    if (wrong) {
+        cl_int *coarse = new_svm(0);
+        write_svm(coarse, 5);
+        clSVMFree(context, coarse);
+    } else {
+        cl_int *fine = new_svm(CL_MEM_SVM_FINE_GRAIN_BUFFER), *memory = new_svm(0);
+        write_svm(fine, 5);
+        for (int i = 0; i < 2; i++) {
+            OK(clEnqueueSVMMap(queue, CL_TRUE, CL_MAP_WRITE, memory + 8, 64, 0, NULL, NULL));
+            memory[9] = i;
+            OK(clEnqueueSVMUnmap(queue, memory + 8, 0, NULL, NULL));
+            OK(clSetKernelArgSVMPointer(writer, 0, memory));
+            launch(queue, writer, 0, NULL, NULL);
+            OK(clFinish(queue));
+        }
+        cl_int five = 5;
+        OK(clEnqueueSVMMemcpy(queue, CL_TRUE, memory, &five, sizeof five, 0, NULL, NULL));
+        launch(queue, writer, 0, NULL, NULL);
+        OK(clEnqueueReadBuffer(queue, buffer, CL_TRUE, 0, sizeof five, memory + 3, 0, NULL, NULL));
+        launch(queue, writer, 0, NULL, NULL);
+        OK(clFinish(queue));
+        /* By way of a buffer. */
+        cl_int status;
+        cl_mem made = clCreateBuffer(context, CL_MEM_USE_HOST_PTR, SIZE, memory, &status);
+        OK(status);
+        cl_int *pointer =
+            clEnqueueMapBuffer(queue, made, CL_TRUE, CL_MAP_WRITE, 0, SIZE, 0, NULL, NULL, &status);
+        OK(status);
+        pointer[1] = 9;
+        OK(clEnqueueUnmapMemObject(queue, made, pointer, 0, NULL, NULL));
+        launch(queue, writer, 0, NULL, NULL);
+        OK(clFinish(queue));
+        OK(clReleaseMemObject(made));
+        clSVMFree(context, fine);
+        clSVMFree(context, memory);
+    }
+    OK(clSetKernelArg(writer, 0, sizeof buffer, &buffer));
+}
+
+static void svm_mapped(void) {
+    cl_int *memory = new_svm(0);
+    OK(clSetKernelArgSVMPointer(writer, 0, memory + 4));
+    items = 8;
+    OK(clEnqueueSVMMap(queue, CL_TRUE, CL_MAP_WRITE, memory, wrong ? SIZE : 16, 0, NULL, NULL));
+    launch(queue, writer, 0, NULL, NULL);
+    OK(clEnqueueSVMUnmap(queue, memory, 0, NULL, NULL));
+    launch(queue, writer, 0, NULL, NULL);
+    OK(clFinish(queue));
+    items = ITEMS;
+    clSVMFree(context, memory);
+    OK(clSetKernelArg(writer, 0, sizeof buffer, &buffer));
+}
+
+static void svm_not_mapped(void) {
+    cl_int *memory = new_svm(0);
+    OK(clEnqueueSVMMap(queue, CL_TRUE, CL_MAP_WRITE, memory, SIZE, 0, NULL, NULL));
+    OK(clEnqueueSVMUnmap(queue, memory + wrong, 0, NULL, NULL));
+    OK(clFinish(queue));
+    clSVMFree(context, memory);
 }
 
 static void user_event(void) {
@@ -433,6 +570,10 @@ static const struct {
     {"released_event", released_event},
     {"released_argument", released_argument},
     {"released_parent", released_parent},
+    {"released_sampler", released_sampler},
+    {"svm_changed_without_mapping", svm_changed_without_mapping},
+    {"svm_mapped", svm_mapped},
+    {"svm_not_mapped", svm_not_mapped},
     {"two_queues", two_queues},
     {"two_transfers", two_transfers},
     {"one_place", one_place},
@@ -443,6 +584,7 @@ static const struct {
     {"changed_too_early", changed_too_early},
     {"changed_without_mapping", changed_without_mapping},
     {"given_back_too_early", given_back_too_early},
+    {"refused_callback", refused_callback},
     {"freed_too_early", freed_too_early},
     {"used_after_free", used_after_free},
     {"user_event", user_event},
