@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import ast
 import base64
+import functools
 import hashlib
 import io
 import struct
 import tokenize
 import zipfile
 import zlib
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 _SHOWN = "cl_driver/cli/"
@@ -50,13 +52,12 @@ def _digest(data: bytes) -> str:
 
 
 def _zip(members: list[tuple[zipfile.ZipInfo, bytes]]) -> bytes:
-    """A zip file. zipfile has no compressor but zlib's, which leaves a twentieth."""
-    import zopfli.zlib
-
+    """A zip file."""
     out, entries = bytearray(), bytearray()
-    for info, data in members:
+    with ThreadPoolExecutor() as pool:  # the compressor lets other threads run
+        all_packed = list(pool.map(_packed, [data for _, data in members]))
+    for (info, data), packed in zip(members, all_packed, strict=True):
         name = info.filename.encode("ascii")
-        packed = zopfli.zlib.compress(data, numiterations=_TRIES)[_ZLIB_HEADER:-_ZLIB_CHECK]
         year, month, day, hour, minute, second = info.date_time
         stamp = hour << 11 | minute << 5 | second // 2, (year - 1980) << 9 | month << 5 | day
         common = (0, _DEFLATED, *stamp, zlib.crc32(data), len(packed), len(data), len(name), 0)
@@ -67,6 +68,16 @@ def _zip(members: list[tuple[zipfile.ZipInfo, bytes]]) -> bytes:
     return bytes(out + entries) + struct.pack(_END, b"PK\5\6", 0, 0, count, count, len(entries), len(out), 0)
 
 
+@functools.cache
+def _packed(data: bytes) -> bytes:
+    """Compressed; most files of the wheels of two architectures are the same. zipfile has no compressor but
+    zlib's, which leaves a twentieth."""
+    import zopfli.zlib
+
+    return zopfli.zlib.compress(data, numiterations=_TRIES)[_ZLIB_HEADER:-_ZLIB_CHECK]
+
+
+@functools.cache
 def without_comments(text: bytes, keeps_first: bool = False) -> bytes:
     """A module without comments and docstrings. keeps_first: but with its own docstring. ValueError if that
     made another program of it."""
