@@ -88,7 +88,8 @@ def _parameter(text: str, index: int) -> Parameter:
 
 
 def parameters(text: str) -> tuple[Parameter, ...]:
-    """What stands between the parentheses of a function's declaration."""
+    """What stands between the parentheses of a function's declaration, whatever its spaces are."""
+    text = re.sub(r"\* (?=\*)", "*", re.sub(r"\s*\*\s*", " *", text))
     split = [] if text.strip() in ("", "void") else _split(text)
     return tuple(_parameter(parameter, i) for i, parameter in enumerate(split))
 
@@ -121,6 +122,7 @@ def read(compiler: Sequence[str] = ("cc",), flags: Sequence[str] = ()) -> Header
     prototypes = {}
     for match in (match for pattern in _FUNCTION_TYPES for match in re.finditer(pattern, text)):
         arguments = text[match.end() : _closing(text, match.end() - 1)]
+        arguments = re.sub(r"\bcb\b", "size", arguments)  # as older headers have it
         result = " ".join(match[1].split())
         prototypes[match[2]] = Prototype(match[2], result, parameters(arguments))
 

@@ -52,6 +52,18 @@ def test_prototypes(installed):
     assert names == ["properties", "num_devices", "devices", "pfn_notify", "user_data", "errcode_ret"]
 
 
+def test_parameters_do_not_depend_on_how_headers_are_written(installed):
+    written = "const char* name, cl_int * code,const char ** texts, const int* const*many, size_t sizes[3]"
+    declared = [parameter.declaration for parameter in headers.parameters(written)]
+    assert declared == [
+        "const char *name", "cl_int *code", "const char **texts", "const int *const *many", "size_t *sizes"
+    ]  # fmt: skip
+    (callback,) = headers.parameters("void ( * notify)(const char* text)")
+    assert callback.name == "notify" and "(*notify)(const char *text)" in callback.declaration
+    names = [parameter.name for parameter in installed.prototypes["clEnqueueReadBuffer"].parameters]
+    assert names[3:6] == ["offset", "size", "ptr"]  # as the specification has it
+
+
 def test_error_names(installed):
     assert installed.errors[0] == "CL_SUCCESS"
     assert installed.errors[-1] == "CL_DEVICE_NOT_FOUND"
