@@ -1,8 +1,9 @@
 """What becomes of a wheel before it is given away: the same modules in fewer bytes (make dist).
 
-Modules are without comments and docstrings: a quarter of the bytes. What is left stays on its line, so that
-tracebacks name the lines of the repository's files. The modules of the cl-driver command keep their own
-docstrings, which its help shows.
+Modules are without comments and docstrings, a quarter of the bytes, and without the types of functions'
+parameters and results, which nobody asks for at run time. What is left stays on its line, so that tracebacks
+name the lines of the repository's files. The modules of the cl-driver command keep their own docstrings,
+which its help shows.
 """
 
 from __future__ import annotations
@@ -79,15 +80,17 @@ def _packed(data: bytes) -> bytes:
 
 @functools.cache
 def without_comments(text: bytes, keeps_first: bool = False) -> bytes:
-    """A module without comments and docstrings. keeps_first: but with its own docstring. ValueError if that
-    made another program of it."""
+    """A module without comments, docstrings and functions' types. keeps_first: but with its own docstring.
+    ValueError if that made another program of it."""
     lines = text.splitlines(keepends=True)
     cuts = []  # where each begins, as line and byte, where it ends, and what comes in its place
     for token in tokenize.tokenize(io.BytesIO(text).readline):
         if token.type == tokenize.COMMENT:
             row, start = token.start[0], len(token.line[: token.start[1]].encode())
             cuts.append(((row, start), (row, start + len(token.string.encode())), b""))
-    for node, is_needed in _docstrings(ast.parse(text), keeps_first):
+    tree = ast.parse(text)
+    cuts += [(start, end, b"") for start, end in _types(tree, lines)]
+    for node, is_needed in _docstrings(tree, keeps_first):
         last, end = node.end_lineno or node.lineno, node.end_col_offset or 0
         is_needed |= lines[last - 1][end:].lstrip().startswith(b";")
         cuts.append(((node.lineno, node.col_offset), (last, end), b"pass" * is_needed))
@@ -115,9 +118,30 @@ def _docstrings(tree: ast.Module, keeps_first: bool) -> list[tuple[ast.Expr, boo
     ]
 
 
+def _types(tree: ast.Module, lines: list[bytes]) -> list[tuple[tuple[int, int], tuple[int, int]]]:
+    """Where the types of functions' parameters and results stand, with their signs; but for long ones."""
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.arg) and (kind := node.annotation):
+            found.append(((node.lineno, node.col_offset + len(node.arg.encode())), _end(kind)))
+        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and (kind := node.returns):
+            before = lines[kind.lineno - 1][: kind.col_offset].rpartition(b"->")[0].rstrip()
+            found.append(((kind.lineno, len(before)), _end(kind)))
+    return [(start, end) for start, end in found if start[0] == end[0] and start[1]]
+
+
+def _end(node: ast.expr) -> tuple[int, int]:
+    return node.end_lineno or node.lineno, node.end_col_offset or 0
+
+
 def _program(text: bytes, keeps_first: bool) -> list[str]:
-    """What Python makes of it, but for docstrings, and the line of each part."""
+    """What Python makes of it, but for docstrings and functions' types, and the line of each part."""
     tree = ast.parse(text)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.arg):
+            node.annotation = None
+        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            node.returns = None
     ignored = {id(part) for node, _ in _docstrings(tree, keeps_first) for part in ast.walk(node)}
     return [
         f"{getattr(node, 'lineno', 0)} {type(node).__name__} "
