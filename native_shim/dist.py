@@ -152,7 +152,8 @@ def main() -> int:
         for name, data in made_before.items():  # newer than its sources
             (work / "tree" / name).write_bytes(data)
         headers = python_headers(target)
-        compiler = f"{sys.executable} -m ziglang cc -target {target}-linux-gnu.{GLIBC}"
+        # Without its run-time library, all of which it would link, with a memcpy in place of the C library's.
+        compiler = f"{sys.executable} -m ziglang cc -rtlib=none -target {target}-linux-gnu.{GLIBC}"
         platform = f"manylinux_{GLIBC.replace('.', '_')}_{target}"
         settings = {
             "CC": compiler,
