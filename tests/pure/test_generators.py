@@ -1,6 +1,7 @@
 """The dispatch table's generator, on the installed headers and on ones that are newer."""
 
 import dataclasses
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -62,6 +63,17 @@ def test_parameters_do_not_depend_on_how_headers_are_written(installed):
     assert callback.name == "notify" and "(*notify)(const char *text)" in callback.declaration
     names = [parameter.name for parameter in installed.prototypes["clEnqueueReadBuffer"].parameters]
     assert names[3:6] == ["offset", "size", "ptr"]  # as the specification has it
+
+
+def test_the_check_mode_asks_for_parameters_that_there_are(installed):
+    names = [parameter.name for parameter in installed.prototypes["clCreateSubDevices"].parameters]
+    assert names[2:] == ["num_devices", "out_devices", "num_devices_ret"]
+    sources = [path.read_text() for path in (ROOT / "native_shim" / "src" / "validation").glob("*.c")]
+    asked = {name for text in sources for name in re.findall(r'call_word\(call, "(\w+)"\)', text)}
+    known = {parameter.name for p in installed.prototypes.values() for parameter in p.parameters}
+    own = calls.read((ROOT / "native_shim" / "src").rglob("*.c"))
+    known |= {parameter.name for prototype in own.values() for parameter in prototype.parameters}
+    assert len(asked) > 20 and asked <= known
 
 
 def test_error_names(installed):
