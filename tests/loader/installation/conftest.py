@@ -64,8 +64,8 @@ def clone(tree: Path) -> None:
 
 def make_sdist(tree: Path, folder: Path) -> Path:
     """The sdist of a working tree, as `make dist` has it."""
-    code = "import backend, dist, pathlib, sys; sdist = backend.build_sdist(sys.argv[1]); "
-    code += "dist.without_times(pathlib.Path(sys.argv[1], sdist), 1_700_000_000)"
+    code = "import backend, dist, pathlib, sys; folder = pathlib.Path(sys.argv[1]); "
+    code += "dist.without_times(folder / backend.build_sdist(str(folder)), 1_700_000_000)"
     env = os.environ | {"PYTHONPATH": str(tree / "native_shim")}
     command = [sys.executable, "-c", code, str(folder)]
     subprocess.run(command, cwd=tree, env=env, capture_output=True, check=True)
