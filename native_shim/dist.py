@@ -1,7 +1,7 @@
 """Makes what is given away: a wheel, a Debian package and conda packages for each architecture, and the sdist
 (make dist).
 
-    python native_shim/dist.py [--out DIR] [--targets x86_64 aarch64]
+    python native_shim/dist.py [--out DIR] [--targets x86_64 aarch64] [--without-conda]
 
 Runs in an environment with the packages of pyproject.toml's group "dist". The C compiler is ziglang's: it
 compiles for an older C library than that of this machine. Needs git, clang, binutils' nm and the OpenCL
@@ -21,6 +21,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import zipfile
 from pathlib import Path
 
 import conda_package
@@ -39,6 +40,9 @@ HEADERS = (
     "/usr/include/{}-linux-gnu/python3.*",
 )
 OLDEST_MINOR = 11
+NATIVE = "cl_driver/_native"
+# What clang makes for the driver, in any wheel: it is for no architecture.
+FOR_ALL = (".spv", ".places", ".bc")
 
 
 def git(*arguments: str) -> str:
@@ -111,6 +115,13 @@ def without_times(path: Path, epoch: int) -> None:
     path.write_bytes(gzip.compress(text.getvalue(), 9, mtime=epoch))
 
 
+def for_all(wheel: Path) -> dict[str, bytes]:
+    """The files of a wheel that wheels of other architectures have, too, and that take long to make."""
+    with zipfile.ZipFile(wheel) as archive:
+        names = (name for name in archive.namelist() if name.startswith(NATIVE) and name.endswith(FOR_ALL))
+        return {name: archive.read(name) for name in names}
+
+
 def main() -> int:
     """The command line. Returns the exit status."""
     parser = argparse.ArgumentParser(description="Make the wheels and the sdist of cl_driver.")
@@ -118,6 +129,7 @@ def main() -> int:
         "--out", type=Path, default=ROOT / "build" / "dist", help="where they go (build/dist)"
     )
     parser.add_argument("--targets", nargs="*", choices=TARGETS, default=TARGETS)
+    parser.add_argument("--without-conda", action="store_true", help="no conda packages")
     arguments = parser.parse_args()
     out, work = arguments.out.resolve(), ROOT / "build" / "dist-work"
     shutil.rmtree(out, ignore_errors=True)
@@ -133,10 +145,15 @@ def main() -> int:
     sdist = backend(work / "tree", "build_sdist", out, common)
     without_times(sdist, epoch)
     print(sdist)
+    made_before: dict[str, bytes] = {}
     for target in arguments.targets:
         copy_tree(work / "tree")
+        (work / "tree" / NATIVE).mkdir()
+        for name, data in made_before.items():  # newer than its sources
+            (work / "tree" / name).write_bytes(data)
         headers = python_headers(target)
-        compiler = f"{sys.executable} -m ziglang cc -target {target}-linux-gnu.{GLIBC}"
+        # Without its run-time library, all of which it would link, with a memcpy in place of the C library's.
+        compiler = f"{sys.executable} -m ziglang cc -rtlib=none -target {target}-linux-gnu.{GLIBC}"
         platform = f"manylinux_{GLIBC.replace('.', '_')}_{target}"
         settings = {
             "CC": compiler,
@@ -144,11 +161,12 @@ def main() -> int:
             "CL_DRIVER_PYTHON_HEADERS": ":".join(headers.values()),
         }
         made = backend(work / "tree", "build_wheel", out, common | settings)
+        made_before = for_all(made)
         wheel_file.rewrite(made)
         versions = " ".join(f"3.{minor}" for minor in headers)
         if shutil.which("dpkg-deb"):
             print(debian.make(made, out, work / "tree", epoch))
-        if conda_package.can_be_made():
+        if conda_package.can_be_made() and not arguments.without_conda:
             print(*conda_package.make(made, out / "conda"), sep="\n")
         print(f"{made}\nembeddings for Python {versions}; other Pythons serve as a process")
     shutil.rmtree(work / "tree")

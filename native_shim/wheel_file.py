@@ -1,20 +1,23 @@
 """What becomes of a wheel before it is given away: the same modules in fewer bytes (make dist).
 
-Modules are without comments and docstrings: a quarter of the bytes. What is left stays on its line, so that
-tracebacks name the lines of the repository's files. The modules of the cl-driver command keep their own
-docstrings, which its help shows.
+Modules are without comments and docstrings, a quarter of the bytes, and without the types of functions'
+parameters and results, which nobody asks for at run time. What is left stays on its line, so that tracebacks
+name the lines of the repository's files. The modules of the cl-driver command keep their own docstrings,
+which its help shows.
 """
 
 from __future__ import annotations
 
 import ast
 import base64
+import functools
 import hashlib
 import io
 import struct
 import tokenize
 import zipfile
 import zlib
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 _SHOWN = "cl_driver/cli/"
@@ -50,13 +53,12 @@ def _digest(data: bytes) -> str:
 
 
 def _zip(members: list[tuple[zipfile.ZipInfo, bytes]]) -> bytes:
-    """A zip file. zipfile has no compressor but zlib's, which leaves a twentieth."""
-    import zopfli.zlib
-
+    """A zip file."""
     out, entries = bytearray(), bytearray()
-    for info, data in members:
+    with ThreadPoolExecutor() as pool:  # the compressor lets other threads run
+        all_packed = list(pool.map(_packed, [data for _, data in members]))
+    for (info, data), packed in zip(members, all_packed, strict=True):
         name = info.filename.encode("ascii")
-        packed = zopfli.zlib.compress(data, numiterations=_TRIES)[_ZLIB_HEADER:-_ZLIB_CHECK]
         year, month, day, hour, minute, second = info.date_time
         stamp = hour << 11 | minute << 5 | second // 2, (year - 1980) << 9 | month << 5 | day
         common = (0, _DEFLATED, *stamp, zlib.crc32(data), len(packed), len(data), len(name), 0)
@@ -67,16 +69,28 @@ def _zip(members: list[tuple[zipfile.ZipInfo, bytes]]) -> bytes:
     return bytes(out + entries) + struct.pack(_END, b"PK\5\6", 0, 0, count, count, len(entries), len(out), 0)
 
 
+@functools.cache
+def _packed(data: bytes) -> bytes:
+    """Compressed; most files of the wheels of two architectures are the same. zipfile has no compressor but
+    zlib's, which leaves a twentieth."""
+    import zopfli.zlib
+
+    return zopfli.zlib.compress(data, numiterations=_TRIES)[_ZLIB_HEADER:-_ZLIB_CHECK]
+
+
+@functools.cache
 def without_comments(text: bytes, keeps_first: bool = False) -> bytes:
-    """A module without comments and docstrings. keeps_first: but with its own docstring. ValueError if that
-    made another program of it."""
+    """A module without comments, docstrings and functions' types. keeps_first: but with its own docstring.
+    ValueError if that made another program of it."""
     lines = text.splitlines(keepends=True)
     cuts = []  # where each begins, as line and byte, where it ends, and what comes in its place
     for token in tokenize.tokenize(io.BytesIO(text).readline):
         if token.type == tokenize.COMMENT:
             row, start = token.start[0], len(token.line[: token.start[1]].encode())
             cuts.append(((row, start), (row, start + len(token.string.encode())), b""))
-    for node, is_needed in _docstrings(ast.parse(text), keeps_first):
+    tree = ast.parse(text)
+    cuts += [(start, end, b"") for start, end in _types(tree, lines)]
+    for node, is_needed in _docstrings(tree, keeps_first):
         last, end = node.end_lineno or node.lineno, node.end_col_offset or 0
         is_needed |= lines[last - 1][end:].lstrip().startswith(b";")
         cuts.append(((node.lineno, node.col_offset), (last, end), b"pass" * is_needed))
@@ -104,9 +118,30 @@ def _docstrings(tree: ast.Module, keeps_first: bool) -> list[tuple[ast.Expr, boo
     ]
 
 
+def _types(tree: ast.Module, lines: list[bytes]) -> list[tuple[tuple[int, int], tuple[int, int]]]:
+    """Where the types of functions' parameters and results stand, with their signs; but for long ones."""
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.arg) and (kind := node.annotation):
+            found.append(((node.lineno, node.col_offset + len(node.arg.encode())), _end(kind)))
+        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and (kind := node.returns):
+            before = lines[kind.lineno - 1][: kind.col_offset].rpartition(b"->")[0].rstrip()
+            found.append(((kind.lineno, len(before)), _end(kind)))
+    return [(start, end) for start, end in found if start[0] == end[0] and start[1]]
+
+
+def _end(node: ast.expr) -> tuple[int, int]:
+    return node.end_lineno or node.lineno, node.end_col_offset or 0
+
+
 def _program(text: bytes, keeps_first: bool) -> list[str]:
-    """What Python makes of it, but for docstrings, and the line of each part."""
+    """What Python makes of it, but for docstrings and functions' types, and the line of each part."""
     tree = ast.parse(text)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.arg):
+            node.annotation = None
+        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            node.returns = None
     ignored = {id(part) for node, _ in _docstrings(tree, keeps_first) for part in ast.walk(node)}
     return [
         f"{getattr(node, 'lineno', 0)} {type(node).__name__} "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import tomllib
@@ -18,6 +19,9 @@ MADE = ROOT / "build" / "test"
 
 # How many times as long programs may take: for emulators and machines that others keep busy.
 PATIENCE = float(os.environ.get("CL_DRIVER_TEST_PATIENCE") or 1)
+
+# What an emulator says itself where a program ends of a signal.
+EMULATOR = re.compile(r"^qemu: uncaught target signal .*\n", re.MULTILINE)
 
 
 def pytest_collection_modifyitems(items) -> None:

@@ -88,7 +88,8 @@ def _parameter(text: str, index: int) -> Parameter:
 
 
 def parameters(text: str) -> tuple[Parameter, ...]:
-    """What stands between the parentheses of a function's declaration."""
+    """What stands between the parentheses of a function's declaration, whatever its spaces are."""
+    text = re.sub(r"\* (?=\*)", "*", re.sub(r"\s*\*\s*", " *", text))
     split = [] if text.strip() in ("", "void") else _split(text)
     return tuple(_parameter(parameter, i) for i, parameter in enumerate(split))
 
@@ -110,6 +111,10 @@ _FUNCTION_TYPES = (
 )
 
 
+# Parameters that older headers name otherwise than the specification. src/validation asks for them by name.
+_RENAMED = {"clCreateSubDevices": {r"num_devices(?=\s*$)": "num_devices_ret", "num_entries": "num_devices"}}
+
+
 def read(compiler: Sequence[str] = ("cc",), flags: Sequence[str] = ()) -> Headers:
     """Preprocesses <CL/cl_icd.h> and reads it. Raises subprocess.CalledProcessError without the headers."""
 
@@ -121,6 +126,8 @@ def read(compiler: Sequence[str] = ("cc",), flags: Sequence[str] = ()) -> Header
     prototypes = {}
     for match in (match for pattern in _FUNCTION_TYPES for match in re.finditer(pattern, text)):
         arguments = text[match.end() : _closing(text, match.end() - 1)]
+        for old, new in _RENAMED.get(match[2], {"cb": "size"}).items():
+            arguments = re.sub(rf"\b{old}\b", new, arguments)
         result = " ".join(match[1].split())
         prototypes[match[2]] = Prototype(match[2], result, parameters(arguments))
 

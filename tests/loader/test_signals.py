@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import EMULATOR
+
 
 def test_a_handler_of_the_host_resumes_a_kernel(run_client):
     run_client("signals", "resume")
@@ -37,7 +39,6 @@ MESSAGE = re.compile(
     r"which (?P<access>[a-z ]+?)(?: 0x(?P<address>[0-9a-f]+))?"
     r"; CL_DRIVER_CHECK=1, or cl-driver run --check, finds out more\n"
 )
-EMULATOR = re.compile(r"^qemu: uncaught target signal .*\n", re.MULTILINE)  # what it says itself, of any end
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """The dispatch table's generator, on the installed headers and on ones that are newer."""
 
 import dataclasses
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -50,6 +51,29 @@ def test_prototypes(installed):
     assert prototype.result == "cl_context"
     names = [p.name for p in prototype.parameters]
     assert names == ["properties", "num_devices", "devices", "pfn_notify", "user_data", "errcode_ret"]
+
+
+def test_parameters_do_not_depend_on_how_headers_are_written(installed):
+    written = "const char* name, cl_int * code,const char ** texts, const int* const*many, size_t sizes[3]"
+    declared = [parameter.declaration for parameter in headers.parameters(written)]
+    assert declared == [
+        "const char *name", "cl_int *code", "const char **texts", "const int *const *many", "size_t *sizes"
+    ]  # fmt: skip
+    (callback,) = headers.parameters("void ( * notify)(const char* text)")
+    assert callback.name == "notify" and "(*notify)(const char *text)" in callback.declaration
+    names = [parameter.name for parameter in installed.prototypes["clEnqueueReadBuffer"].parameters]
+    assert names[3:6] == ["offset", "size", "ptr"]  # as the specification has it
+
+
+def test_the_check_mode_asks_for_parameters_that_there_are(installed):
+    names = [parameter.name for parameter in installed.prototypes["clCreateSubDevices"].parameters]
+    assert names[2:] == ["num_devices", "out_devices", "num_devices_ret"]
+    sources = [path.read_text() for path in (ROOT / "native_shim" / "src" / "validation").glob("*.c")]
+    asked = {name for text in sources for name in re.findall(r'call_word\(call, "(\w+)"\)', text)}
+    known = {parameter.name for p in installed.prototypes.values() for parameter in p.parameters}
+    own = calls.read((ROOT / "native_shim" / "src").rglob("*.c"))
+    known |= {parameter.name for prototype in own.values() for parameter in prototype.parameters}
+    assert len(asked) > 20 and asked <= known
 
 
 def test_error_names(installed):

@@ -145,7 +145,7 @@ static cl_int publish(const struct request *request, cl_int status, struct cld_v
     cld_lock(request->program);
     if (!status && request->program->generation != request->generation) /* it was built anew meanwhile */
         status = CL_INVALID_PROGRAM_EXECUTABLE;
-    if (cld_variant_is_there(variant)) {
+    if (cld_variant_state(variant) == CLD_VARIANT_THERE) {
         status = CL_SUCCESS;
     } else if (status) {
         atomic_store(&variant->state, CLD_VARIANT_FAILED);

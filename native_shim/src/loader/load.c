@@ -105,8 +105,28 @@ static bool keep_symbols(struct cld_code *code, const struct cld_elf *elf, const
     return true;
 }
 
+/* Has instructions read what was written. (The compiler's way on AArch64 needs its run-time library, which
+ * wheels are linked without.) */
+static void make_executable(uint8_t *begin, size_t size) {
+#if defined(__aarch64__)
+    uint64_t caches; /* CTR_EL0: sizes of lines, and what need not be done */
+    __asm__ volatile("mrs %0, ctr_el0" : "=r"(caches));
+    size_t code_line = 4u << (caches & 15), data_line = 4u << (caches >> 16 & 15);
+    bool data_is_seen = caches >> 28 & 1, code_is_seen = caches >> 29 & 1;
+    uintptr_t first = (uintptr_t)begin, end = first + size;
+    for (uintptr_t line = first & -data_line; line < end && !data_is_seen; line += data_line)
+        __asm__ volatile("dc cvau, %0" ::"r"(line) : "memory");
+    __asm__ volatile("dsb ish" ::: "memory");
+    for (uintptr_t line = first & -code_line; line < end && !code_is_seen; line += code_line)
+        __asm__ volatile("ic ivau, %0" ::"r"(line) : "memory");
+    __asm__ volatile("dsb ish\n\tisb" ::: "memory");
+#else
+    __builtin___clear_cache((char *)begin, (char *)begin + size);
+#endif
+}
+
 static bool protect(const struct cld_code *code, const struct cld_layout *layout) {
-    __builtin___clear_cache((char *)code->image, (char *)code->image + layout->read_at);
+    make_executable(code->image, layout->read_at);
     if (layout->read_at && mprotect(code->image, layout->read_at, PROT_READ | PROT_EXEC))
         return false;
     size_t bytes = layout->write_at - layout->read_at;

@@ -11,6 +11,7 @@
 #include "kernel/argument_specialisation.h"
 #include "kernel/kernel.h"
 #include "kernel/variant.h"
+#include "object/command_buffer_khr.h"
 #include "object/observer.h"
 #include "profile/accounts.h"
 #include "profile/counters.h"
@@ -172,7 +173,7 @@ static struct cld_account *account_of(const struct cld_event *command) {
 }
 
 static bool is_whole(const struct cld_event *command) {
-    return command->type == CL_COMMAND_COMMAND_BUFFER_KHR; /* whose nodes are counted */
+    return command->type == CLD_COMMAND_COMMAND_BUFFER; /* whose nodes are counted */
 }
 
 /* What a thread is in the middle of: kernels that call the host back may nest. */

@@ -39,6 +39,7 @@ enum { STEPS = 1000 };
 #define END(i) first += sum##i;
 
 #if defined(__x86_64__)
+#include <cpuid.h>
 #include <immintrin.h>
 #define CHAINS CHAINS_12
 #define CHAIN_COUNT 12.0
@@ -80,12 +81,26 @@ __attribute__((noinline)) static float with_128(void) {
 
 typedef float (*arithmetic)(void);
 
+/* Bits of the widest registers that the CPU has and the system keeps. (The compiler's way to ask needs its
+ * run-time library, which wheels are linked without.) */
+static int register_bits(void) {
+    enum { OF_256 = 0x06, OF_512 = 0xe6 }; /* of XCR0: the registers that the system keeps */
+    unsigned a, b, c, d, kept, high;
+    if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_OSXSAVE))
+        return 128;
+    bool has_fma = c & bit_FMA;
+    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d))
+        return 128;
+    __asm__ volatile("xgetbv" : "=a"(kept), "=d"(high) : "c"(0));
+    if (b & bit_AVX512F && (kept & OF_512) == OF_512)
+        return 512;
+    return b & bit_AVX2 && has_fma && (kept & OF_256) == OF_256 ? 256 : 128;
+}
+
 static arithmetic widest(double *lanes) {
-    __builtin_cpu_init();
-    bool has_512 = __builtin_cpu_supports("avx512f");
-    bool has_256 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-    *lanes = has_512 ? 16 : has_256 ? 8 : 4;
-    return has_512 ? with_512 : has_256 ? with_256 : with_128;
+    int bits = register_bits();
+    *lanes = bits / 32;
+    return bits == 512 ? with_512 : bits == 256 ? with_256 : with_128;
 }
 #else
 #include <arm_neon.h>

@@ -224,8 +224,8 @@ static void note_made(const struct cld_call *call, const struct place *place) {
         made_list((const void *const *)call_word(call, "kernels"), call_word(call, "num_kernels"),
                   (const cl_uint *)call_word(call, "num_kernels_ret"), CLD_KERNEL, place);
     else if (call_is(call, "clCreateSubDevices"))
-        made_list((const void *const *)call_word(call, "out_devices"), call_word(call, "num_entries"),
-                  (const cl_uint *)call_word(call, "num_devices"), CLD_DEVICE, place);
+        made_list((const void *const *)call_word(call, "out_devices"), call_word(call, "num_devices"),
+                  (const cl_uint *)call_word(call, "num_devices_ret"), CLD_DEVICE, place);
     else
         for (size_t i = 0; i < sizeof makers / sizeof *makers; i++)
             if (call_begins(call, makers[i].prefix)) {

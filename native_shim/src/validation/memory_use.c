@@ -257,7 +257,7 @@ static void add_mapping(const struct cld_call *call, const char *name, struct co
         return;
     const size_t *origin = (const size_t *)call_word(call, "origin");
     size_t offset = mem->image ? first_pixel(mem, origin) : call_word(call, "offset");
-    size_t size = mem->image ? 1 : call_word(call, "cb");
+    size_t size = mem->image ? 1 : call_word(call, "size");
     bool writes = call_word(call, "map_flags") & (CL_MAP_WRITE | CL_MAP_WRITE_INVALIDATE_REGION);
     uintptr_t start = (mem->parent ? mem->offset : 0) + offset;
     *mapping = (struct mapping){root->mappings, call->result, start, start + size, writes, command->place};
@@ -283,7 +283,7 @@ static void remove_mapping(const struct cld_call *call, struct command *command)
 }
 
 static void transfer(const struct cld_call *call, bool reads, bool is_blocking, struct command *command) {
-    size_t size = call_word(call, "cb");
+    size_t size = call_word(call, "size");
     uintptr_t host = call_word(call, "ptr");
     use_buffer(call, "buffer", call_word(call, "offset"), size, !reads, command);
     use_address(host, size, reads, command);
@@ -303,13 +303,14 @@ void memory_after_enqueue(const struct cld_call *call, bool is_blocking, struct 
         use_rect(call, "buffer", "buffer_origin", "buffer_row_pitch", "buffer_slice_pitch",
                  IS("WriteBufferRect"), command);
     } else if (IS("CopyBuffer")) {
-        use_buffer(call, "src_buffer", call_word(call, "src_offset"), call_word(call, "cb"), false, command);
-        use_buffer(call, "dst_buffer", call_word(call, "dst_offset"), call_word(call, "cb"), true, command);
+        use_buffer(call, "src_buffer", call_word(call, "src_offset"), call_word(call, "size"), false,
+                   command);
+        use_buffer(call, "dst_buffer", call_word(call, "dst_offset"), call_word(call, "size"), true, command);
     } else if (IS("CopyBufferRect")) {
         use_rect(call, "src_buffer", "src_origin", "src_row_pitch", "src_slice_pitch", false, command);
         use_rect(call, "dst_buffer", "dst_origin", "dst_row_pitch", "dst_slice_pitch", true, command);
     } else if (IS("FillBuffer")) {
-        use_buffer(call, "buffer", call_word(call, "offset"), call_word(call, "cb"), true, command);
+        use_buffer(call, "buffer", call_word(call, "offset"), call_word(call, "size"), true, command);
     } else if (IS("ReadImage") || IS("WriteImage")) {
         use_image(call, "image", "origin", IS("WriteImage"), command);
     } else if (IS("FillImage")) {

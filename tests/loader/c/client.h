@@ -9,6 +9,7 @@
 #define CL_USE_DEPRECATED_OPENCL_2_0_APIS
 #define CL_USE_DEPRECATED_OPENCL_2_1_APIS
 #define CL_USE_DEPRECATED_OPENCL_2_2_APIS
+#define CL_ENABLE_BETA_EXTENSIONS /* newer headers have provisional extensions for those who ask */
 #include <CL/cl.h>
 #include <CL/cl_ext.h>
 #include <stdio.h>

@@ -71,7 +71,8 @@ def logged(environment, ocl_icd, tmp_path):
         ("o.call('clSetKernelArg', kernel, 0, 8, [kernel])",
          r"\*arg_value is 0x\w+ \(a kernel\), not a memory object of the kernel's context: arg_index = 0 .*"),
         ("o.call('clEnqueueReadBuffer', queue, buffer, 1, 90, 20, [0, 0, 0], 0, None, None)",
-         r"the region has 20 bytes from byte 90 on, the buffer has 100: offset = 90 \(CL_INVALID_VALUE\)"),
+         r"the region has 20 bytes from byte 90 on, the buffer has 100: offset = 90, size = 20 "
+         r"\(CL_INVALID_VALUE\)"),
         ("o.ok('clReleaseMemObject', buffer); o.call('clReleaseMemObject', buffer)",
          r"memobj is 0x\w+ \(an object that was released\), not a memory object .*"),
         ("o.call('clCreateCommandQueueWithProperties', context, device, [0x1093, 1 << 20, 0])",

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ROOT, compile_c
+from tests.loader.installation.conftest import make_environment
 from tests.loader.installation.pseudo_wheel import pseudo_wheel
 
 pytestmark = [
@@ -35,8 +36,7 @@ os._exit(0)  # its own threads may crash at the end of the process
 def tools(tmp_path_factory) -> Path:
     """A Python that has rattler."""
     folder = tmp_path_factory.mktemp("tools")
-    subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
-    command = [str(folder / "bin" / "pip"), "install", "--quiet", "py-rattler-build", "py-rattler"]
+    command = [*make_environment(sys.executable, folder), "install", "py-rattler-build", "py-rattler"]
     if subprocess.run(command, check=False, timeout=500).returncode:
         pytest.skip("rattler cannot be had here")
     return folder / "bin" / "python"
@@ -52,8 +52,8 @@ def test_it_is_seen_in_its_environment(tools, variables, tmp_path):
 
     # What it depends on is in no channel here: the environment has it from elsewhere.
     prefix = tmp_path / "environment"
-    subprocess.run([sys.executable, "-m", "venv", str(prefix)], check=True)
-    subprocess.run([str(prefix / "bin" / "pip"), "install", "--quiet", "cffi", "llvmlite"], check=True)
+    command = [*make_environment(sys.executable, prefix), "install", "cffi", "llvmlite"]
+    subprocess.run(command, check=True)
     before = {path for path in prefix.rglob("*") if path.is_file()}
     command = [tools, "-c", INSTALL, package, prefix, tmp_path / "cache"]
     done = subprocess.run(list(map(str, command)), text=True, capture_output=True, check=False, timeout=300)

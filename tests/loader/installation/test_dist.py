@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import zipfile
 from pathlib import Path
 
@@ -15,6 +16,7 @@ import pytest
 
 from cl_driver.frontend import find_clang
 from tests.conftest import ROOT
+from tests.loader.installation.conftest import clone, make_environment, make_sdist
 from tests.loader.test_pythons import interpreters
 
 pytestmark = [
@@ -24,7 +26,7 @@ pytestmark = [
 
 VERSIONS = {v: path for v, path in interpreters().items() if tuple(map(int, v.split(".")))[:2] >= (3, 11)}
 GLIBC = (2, 28)
-SIZE = 1_700_000  # bytes
+SIZE = 1_550_000  # bytes
 
 KERNEL = (
     "kernel void saxpy(global float *y, global const float *x, float a) {\n"
@@ -98,44 +100,17 @@ def bare():
     )  # fmt: skip
 
 
-def make_dist(tree: Path, arguments: str = "") -> list[Path]:
-    """What make dist makes in a fresh clone."""
-    if subprocess.run(["git", "clone", "--quiet", str(ROOT), str(tree)], check=False).returncode:
-        pytest.skip("this tree is no git repository")
-    env = {k: v for k, v in os.environ.items() if k not in ("CC", "CFLAGS", "MAKEFLAGS", "MAKELEVEL")}
-    if subprocess.run(["make", "build/dist-venv/.made"], cwd=tree, env=env, check=False).returncode:
-        pytest.skip("what wheels are made with cannot be had here (pyproject.toml, dependency-groups)")
-    subprocess.run(["make", "dist", f"DIST_ARGS={arguments}"], cwd=tree, env=env, check=True, timeout=1500)
-    return sorted(path for path in (tree / "build" / "dist").iterdir() if path.is_file())
-
-
-@pytest.fixture(scope="module")
-def dist(tmp_path_factory) -> dict[str, Path]:
-    """The files, by architecture; the tree is gone."""
-    folder = tmp_path_factory.mktemp("dist")
-    made = make_dist(folder / "tree")
-    for path in made:
-        shutil.move(path, folder)
-    shutil.rmtree(folder / "tree")
-    (sdist,) = folder.glob("*.tar.gz")
-    wheels = {path.stem.partition("manylinux_2_28_")[2]: path for path in folder.glob("*.whl")}
-    packages = {path.suffix[1:]: path for path in folder.glob("*_amd64.deb")}
-    return wheels | packages | {"sdist": sdist}
-
-
-def installed(python: str, package: Path, venv: Path) -> Path:
-    """A virtual environment with the package; the folder of its driver's library."""
-    if subprocess.run([python, "-m", "venv", str(venv)], check=False).returncode:
-        pytest.skip(f"{python} has no module venv")  # Debian has it in a package of its own
-    command = [str(venv / "bin" / "python"), "-m", "pip", "install", "--quiet", str(package)]
-    subprocess.run(command, check=True, timeout=500)
-    return next(venv.glob("lib/python*/site-packages/cl_driver/_native"))
+def installed(python: str, package: Path, venv: Path) -> tuple[Path, list[str]]:
+    """A virtual environment with the package: the folder of its driver's library, and the command of pip."""
+    pip = make_environment(python, venv)
+    subprocess.run([*pip, "install", str(package)], check=True, timeout=500)
+    return next(venv.glob("lib/python*/site-packages/cl_driver/_native")), pip
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("version", VERSIONS)
 def test_wheel_in_a_bare_environment(dist, bare, ocl_icd, variables, tmp_path, version):
-    native = installed(VERSIONS[version], dist["x86_64"], tmp_path / "venv")
+    native, _ = installed(VERSIONS[version], dist["x86_64"], tmp_path / "venv")
     (tmp_path / "saxpy.cl").write_text(KERNEL)
     clang = find_clang.find("").path
     options = ["-target", "spirv64", "-x", "cl", "-O1", "-c", str(tmp_path / "saxpy.cl")]
@@ -160,6 +135,13 @@ def test_wheel_in_a_bare_environment(dist, bare, ocl_icd, variables, tmp_path, v
     done = bare(command, ROOT, env)
     assert done.returncode == 0, done.stderr
     assert "LLVM: llvmlite" in done.stderr
+
+
+def members(sdist: Path) -> dict[str, tuple[int, bytes]]:
+    """Names, permissions and texts of files."""
+    with tarfile.open(sdist) as archive:
+        files = [(member, archive.extractfile(member)) for member in archive if member.isfile()]
+        return {member.name.partition("/")[2]: (member.mode, file.read()) for member, file in files}
 
 
 def relocated(folder: Path) -> Path:
@@ -203,7 +185,7 @@ def test_other_ways_to_install(dist, variables, tmp_path, way):
 def test_nothing_is_left_of_a_wheel(dist, tmp_path):
     """What `cl-driver install` adds goes with the package, too."""
     venv = tmp_path / "venv"
-    native = installed(sys.executable, dist["x86_64"], venv)
+    native, pip = installed(sys.executable, dist["x86_64"], venv)
     python, archive = venv / "bin" / "python", native / "cl_driver.modules"
     assert archive.read_bytes() == b""
     command = [venv / "bin" / "cl-driver", "install"]
@@ -214,17 +196,24 @@ def test_nothing_is_left_of_a_wheel(dist, tmp_path):
     load += "from cl_driver.compiler import pipeline; print(type(pipeline.__spec__.loader).__name__)"
     done = subprocess.run([python, "-c", load], text=True, capture_output=True, check=True)
     assert done.stdout == "Archive\n"
-    subprocess.run([python, "-m", "pip", "uninstall", "--quiet", "--yes", "cl_driver"], check=True)
+    subprocess.run([*pip, "uninstall", "--yes", "cl_driver"], check=True)
     assert not native.parent.exists()
 
 
 @pytest.mark.long
 def test_sdist(dist, tmp_path):
-    """Builds where compilers are, without git, into a package that moves as wheels do."""
-    native = installed(sys.executable, dist["sdist"], tmp_path / "venv")
-    assert (native / "cl_driver.conf").read_text() == "path=../..\n"
-    assert os.access(native / "_cl_driver_holder", os.X_OK)
-    assert list(native.glob("corrections-*.bc")) and (native / "builtins.places").exists()
+    """It is what test_install.py builds and installs, of what was committed."""
+    clone(tmp_path / "clone")
+    before = members(dist["sdist"])
+    assert {"PKG-INFO", "pyproject.toml", "native_shim/backend.py", "cl_driver/__init__.py"} <= set(before)
+    assert members(make_sdist(tmp_path / "clone", tmp_path)) == before
+
+
+def undefined(library: Path) -> set[str]:
+    """The symbols that a library needs of others, each with the name of the library that has it."""
+    command = ["nm", "-D", "--undefined-only", str(library)]
+    told = subprocess.run(command, text=True, stdout=subprocess.PIPE, check=True).stdout
+    return {symbol.partition("_2.")[0] for symbol in re.findall(r" U (\S+)", told)}
 
 
 @pytest.mark.long
@@ -243,7 +232,11 @@ def test_what_is_in_a_wheel(dist, tmp_path, machine):
         assert needed and max(needed) <= GLIBC
         sections = subprocess.run(["readelf", "-SW", str(library)], text=True, stdout=-1, check=True).stdout
         assert ".symtab" not in sections and ".debug_info" not in sections
-    here = (str(ROOT), str(dist[machine].parent), sys.base_prefix, os.path.expanduser("~/"))
+    wanted = {library.name: undefined(library) for library in libraries}
+    assert {"memcpy@GLIBC", "memmove@GLIBC", "memset@GLIBC"} <= wanted["libcl_driver.so"]
+    for name, symbols in wanted.items():  # there is no compiler's run-time library
+        assert all(re.match("_?Py" if "embed" in name else "never", s) or "@" in s for s in symbols), symbols
+    here = (str(ROOT), str(dist[machine].parents[1]), sys.base_prefix, os.path.expanduser("~/"))
     for path in filter(Path.is_file, tmp_path.rglob("*")):
         data = path.read_bytes()
         for name in here:
@@ -251,8 +244,8 @@ def test_what_is_in_a_wheel(dist, tmp_path, machine):
 
 
 @pytest.mark.long
-def test_same_bytes_from_another_clone(dist, tmp_path):
-    made = make_dist(tmp_path / "elsewhere" / "clone", "--targets x86_64")
+def test_same_bytes_from_another_clone(dist, make_dist, tmp_path):
+    made = make_dist(tmp_path / "elsewhere" / "clone", "--targets x86_64 --without-conda")
     assert len(made) == (3 if shutil.which("dpkg-deb") else 2)
     for path in made:
         first = dist[{".gz": "sdist", ".deb": "deb"}.get(path.suffix, "x86_64")]

@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from tests.conftest import ROOT
+from tests.loader.installation.conftest import make_environment, make_sdist
 
 pytestmark = pytest.mark.network
 
@@ -38,23 +39,17 @@ def test_pip_install(run_client, variables, tmp_path):
     subprocess.run(["tar", "-x", "-f", str(tmp_path / "x.tar"), "-C", str(tree)], check=True)
 
     # By way of an sdist, which has to hold all that a wheel is built from.
-    subprocess.run(
-        [sys.executable, "-c", "import backend, sys; backend.build_sdist(sys.argv[1])", str(tmp_path)],
-        cwd=tree,
-        env=os.environ | {"PYTHONPATH": str(tree / "native_shim")},
-        capture_output=True,
-        check=True,
-    )
-    (sdist,) = tmp_path.glob("cl_driver-*.tar.gz")
-    subprocess.run([sys.executable, "-m", "venv", str(prefix)], check=True)
-    command = [str(prefix / "bin" / "python"), "-m", "pip", "install", "--quiet", str(sdist)]
-    subprocess.run(command, check=True, timeout=500)
+    sdist = make_sdist(tree, tmp_path)
+    pip = make_environment(sys.executable, prefix)
+    subprocess.run([*pip, "install", str(sdist)], check=True, timeout=500)
     left = {p.name for p in (tree / "cl_driver").iterdir()}
     assert "_native" not in left  # the source tree is as it was
     # What the build makes with clang, and a compiler process would make again otherwise.
     native = next(prefix.glob("lib/python*/site-packages/cl_driver/_native"))
     assert os.access(native / "_cl_driver_holder", os.X_OK)
     assert list(native.glob("corrections-*.bc")) and (native / "builtins.spv").exists()
+    assert (native / "builtins.places").exists()
+    assert (native / "cl_driver.conf").read_text() == "path=../..\n"  # of nothing that is elsewhere
 
     env = {k: v for k, v in variables.items() if k != "OCL_ICD_VENDORS"}
     cli = str(prefix / "bin" / "cl-driver")
@@ -73,7 +68,6 @@ def test_pip_install(run_client, variables, tmp_path):
     assert list(vendors.iterdir()) == []
 
     python = str(prefix / "bin" / "python")
-    pip = [python, "-m", "pip", "--quiet", "--disable-pip-version-check"]
     subprocess.run([*pip, "install", "pyopencl"], check=True, timeout=500)
     del env["OCL_ICD_VENDORS"]
     done = subprocess.run(

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ROOT
-from tests.loader.installation.test_dist import dist  # noqa: F401 (a fixture)
 
 README = (ROOT / "README.md").read_text()
 RESULT = ["1", "4", "9", "16"]
@@ -77,7 +76,7 @@ class TestFreshMachine:
         assert done.returncode == 0, done.stdout
         assert done.stdout.count("cl_driver") >= 2
 
-    def test_installing(self, dist, variables, tmp_path):  # noqa: F811 (the fixture)
+    def test_installing(self, dist, variables, tmp_path):
         (block,) = [block for block in blocks("sh") if "make dist" in block]
         first, *lines = without_comments(block.splitlines())
         assert first == "make dist" and lines[0].startswith("pip install ")  # the fixture has done the first

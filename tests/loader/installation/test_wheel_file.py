@@ -48,6 +48,15 @@ class A:
 
 
 def one(): "Of a line."; return 1
+
+
+def typed(
+    a: dict[str, "int"], /, *rest: int, b: int = 2, c: Callable[
+        [], None
+    ] | None = None, **more: str
+) -> tuple[int, int]:
+    d: int = b
+    return a["->"], d
 '''
 
 
@@ -80,6 +89,8 @@ def test_lines_stay_what_they_are():
     assert (a.text, a.kept) == (("# no comment", "x"), "\n  # no comment \t\n")
     assert (a.__doc__, a.only.__doc__, made["Empty"].__doc__, made.get("__doc__")) == (None,) * 4
     assert a().only() is None and a().method(0) == "A value." and made["one"]() == 1
+    assert made["typed"]({"->": 1}) == (1, 2) and b"    a, /, *rest, b = 2, c: Call" in shorter
+    assert list(made["typed"].__annotations__) == ["c"] and b"\n):\n    d: int = b\n" in shorter
     with pytest.raises(ValueError) as raised:
         a().method(1)
     assert raised.traceback[-1].lineno + 1 == TEXT[: TEXT.index(b"raise ValueError")].count(b"\n") + 1
@@ -90,6 +101,14 @@ def test_what_is_shown_stays():
     for path in sorted((ROOT / "cl_driver" / "cli").glob("*.py")):
         shorter = wheel_file.without_comments(path.read_bytes(), True)
         assert ast.get_docstring(ast.parse(shorter)) == ast.get_docstring(ast.parse(path.read_bytes()))
+
+
+def test_nobody_reads_the_types_of_functions():
+    files = [path for path in (ROOT / "cl_driver").rglob("*.py") if "__annotations__" in path.read_text()]
+    of_classes = {"records.py", "fast_typing.py", "ops.py"}
+    assert {path.name for path in files} == of_classes
+    for word in ("get_type_hints", "inspect.", "singledispatch"):
+        assert not [path for path in (ROOT / "cl_driver").rglob("*.py") if word in path.read_text()]
 
 
 def test_nobody_else_reads_docstrings():

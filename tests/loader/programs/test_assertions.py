@@ -13,7 +13,7 @@ import pytest
 from cl_driver.api.generated import enums as cl
 from cl_driver.frontend import opencl_c
 from cl_driver.frontend import options as compiler_options
-from tests.conftest import ROOT
+from tests.conftest import EMULATOR, PATIENCE, ROOT
 from tests.loader.opencl import OpenCL
 
 _TYPE = "const generic char *, const generic char *, int, const generic char *"
@@ -124,9 +124,9 @@ def run(environment, ocl_icd):
             env=environment | settings,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=120 * PATIENCE,
         )
-        return done.returncode, done.stdout, done.stderr
+        return done.returncode, done.stdout, EMULATOR.sub("", done.stderr)
 
     return do
 
