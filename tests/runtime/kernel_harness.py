@@ -27,9 +27,9 @@ from cl_driver.codegen.layout import abi
 from cl_driver.codegen.layout.arguments import LOCAL, STRUCT, VALUE
 from cl_driver.codegen.layout.program_globals import layout_globals
 from cl_driver.codegen.llvm.options import CodegenOptions
-from cl_driver.compiler.pipeline import Context, codegen_options, usual_passes
+from cl_driver.compiler.pipeline import usual_passes
 from cl_driver.device.cpu import host_cpu
-from cl_driver.device.target import Target, host_target
+from cl_driver.device.target import Target, make_target
 from cl_driver.frontend import opencl_c
 from cl_driver.frontend.options import parse
 from cl_driver.jit import emit as emit_object
@@ -40,6 +40,7 @@ from cl_driver.passes.program.lower import lower_extensions
 from cl_driver.spirv.link import link
 from cl_driver.spirv.reading.reader import read
 from cl_driver.spirv.types import TypeTable
+from tests.cpus import SKYLAKE
 from tests.runtime import code_loader, emulation
 from tests.runtime.emulation import IS_ARM, IS_EMULATED, IS_NATIVE, Places
 
@@ -85,11 +86,12 @@ PARTS = os.environ.get("CL_DRIVER_TEST_PARTS", "1x")
 
 @functools.cache
 def default_options() -> CodegenOptions:
-    """Those of the CPU that a whole run of the tests is for: CL_DRIVER_TEST_CPU, as CL_DRIVER_CPU has it."""
-    setting = os.environ.get("CL_DRIVER_TEST_CPU", "")
-    if not setting or IS_EMULATED:
+    """Those of a whole run of the tests: code for CL_DRIVER_TEST_CPU, the same whichever CPU is there."""
+    level = os.environ.get("CL_DRIVER_TEST_CPU", "")
+    if not level or IS_EMULATED:
         return CodegenOptions()
-    return codegen_options(Context(host_target(setting), "", {}))
+    made_for = make_target(SKYLAKE, level)
+    return CodegenOptions(frozenset(made_for.features), made_for.vector_bits)
 
 
 class Local:

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from cl_driver.codegen.llvm.options import CodegenOptions
 from cl_driver.compiler.pipeline import codegen_options
 from cl_driver.compiler.source import Context
 from cl_driver.device.target import host_target
@@ -201,7 +202,7 @@ def test_long_vectors(name, size, width):
     type_ = np.dtype({"int": "i4", "float": "f4", "long": "i8", "double": "f8", "short": "i2"}[name])
     values = np.random.default_rng(size).integers(-50, 50, (ITEMS, size)).astype(type_)
     values, out = placed(values), placed(np.zeros_like(values))
-    program = Program(compile_c(LONG), width=width)
+    program = Program(compile_c(LONG), CodegenOptions(), width=width)
     program.run(f"long_{name}{size}", ITEMS, 24, out, values, np.int32(ITEMS - 5))
     wanted = values.copy()
     wanted[:, 1] += wanted[:, 5]
