@@ -234,7 +234,7 @@ def _store_mixed(e: AccessEmitter, stores: list[MaskedStore], mask: str, bits: s
 def _store_under(e: AccessEmitter, store: MaskedStore, mask: str) -> None:
     """LLVM's masked store."""
     t, data, stride, place = store.t, store.data, store.stride, store.size * store.stride
-    if not has_masks(e.options) and _has_masked(e.options, place, store.used == stride):
+    if stride > 1 and not has_masks(e.options) and _has_masked(e.options, place, store.used == stride):
         data, t, stride = _as_lanes(e, t, data, stride, place), f"i{8 * place}", 1
     whole = form(e.width * stride)
     e.emit_void(

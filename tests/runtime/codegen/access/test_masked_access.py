@@ -327,3 +327,24 @@ def test_volatile_stores_under_masks(between_guards, name, type_, width):
                 want.reshape(2 * ITEMS, -1)[where] = value
     program.run(name, ITEMS, ITEMS, out, mask, at)
     assert np.array_equal(out, want)
+
+
+POINTERS = """
+kernel void k(global int *in, global int *global *to, global int *out) {
+    int i = get_global_id(0);
+    if (in[i] % 3) to[i] = in + i;
+    barrier(CLK_GLOBAL_MEM_FENCE);
+    out[i] = in[i] % 3 ? *to[i] : -1;
+}
+"""
+
+
+@pytest.mark.parametrize("cpu", list(CPUS))
+@pytest.mark.parametrize("width", [4, 8, 16])
+def test_pointers(cpu, width):
+    program = Program(compile_c(POINTERS), options(cpu), width=width)
+    given = np.arange(ITEMS, dtype=np.int32)
+    to, out = np.zeros(ITEMS, np.uint64), np.zeros(ITEMS, np.int32)
+    program.run("k", ITEMS, 16, given, to, out)
+    assert out.tolist() == [i if i % 3 else -1 for i in range(ITEMS)]
+    assert [bool(pointer) for pointer in to] == [bool(i % 3) for i in range(ITEMS)]
