@@ -71,7 +71,7 @@ LEVELS ?= $(shell grep -qw avx2 /proc/cpuinfo && echo x86-64-v3 x86-64-v2)
 test-levels: test-packages setup
 	@for level in $(LEVELS); do \
 	  echo "CL_DRIVER_TEST_CPU=$$level"; \
-	  CL_DRIVER_TEST_CPU=$$level $(PYTEST) -n $(WORKERS) -m "not clock" \
+	  CL_DRIVER_TEST_CPU=$$level $(PYTEST) -n $(WORKERS) -m "not clock and not long" \
 	    $(patsubst %,tests/runtime/%,codegen images passes program) || exit 1; \
 	done
 
