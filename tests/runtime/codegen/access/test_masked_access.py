@@ -168,7 +168,7 @@ def test_vectors_larger_than_a_page():
                          "{ int i = get_global_id(0); if (i < n) to[i] = from[i] + 1; }")  # fmt: skip
     data = np.arange(40 * 16, dtype=np.uint64)
     for width in (32, 64):
-        to, program = np.zeros(40 * 16, np.uint64), Program(compiled, width=width)
+        to, program = np.zeros(40 * 16, np.uint64), Program(compiled, CodegenOptions(), width)
         program.run("wide", 40, 40, to, data, np.int32(33))
         assert np.array_equal(to[: 33 * 16], data[: 33 * 16] + 1) and not to[33 * 16 :].any()
 
