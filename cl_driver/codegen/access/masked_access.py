@@ -232,7 +232,7 @@ def _store_mixed(e: AccessEmitter, stores: list[MaskedStore], mask: str, bits: s
 
 
 def _store_under(e: AccessEmitter, store: MaskedStore, mask: str) -> None:
-    """LLVM's masked store."""
+    """LLVM's masked store; several elements of a lane as one number, for AVX2 has masks of 32 and 64 bits."""
     t, data, stride, place = store.t, store.data, store.stride, store.size * store.stride
     if stride > 1 and not has_masks(e.options) and _has_masked(e.options, place, store.used == stride):
         data, t, stride = _as_lanes(e, t, data, stride, place), f"i{8 * place}", 1
