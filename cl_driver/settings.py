@@ -266,6 +266,26 @@ _ROWS = (
         "at exit.",
     ),
     Setting(
+        "CL_DRIVER_CLUSTER",
+        "string",
+        "",
+        "A Dask cluster whose workers are devices, too: its scheduler's address, as tcp://host:8786 or tls:// "
+        "with the certificates of Dask's configuration, or a scheduler file, as a path with a / in it.",
+    ),
+    Setting(
+        "CL_DRIVER_CLUSTER_TIMEOUT",
+        "integer",
+        "30",
+        "Seconds without a sign of life after which a worker is gone: its commands end with "
+        "CL_DEVICE_NOT_AVAILABLE.",
+    ),
+    Setting(
+        "CL_DRIVER_CLUSTER_PYTHON",
+        "path",
+        "",
+        "The Python that has Dask's distributed, and connects with the cluster. Unset: the driver's own.",
+    ),
+    Setting(
         "CL_DRIVER_ICD2",
         "flag",
         "0",

@@ -49,6 +49,7 @@ FOLDERS = (
     "python",
     "runtime",
     "kernel",
+    "cluster",
     "graph",
     "launch",
     "enqueue",

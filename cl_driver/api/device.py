@@ -65,6 +65,13 @@ def device_limits(device: Device, cpus: list[int]) -> list[Any]:
     )
 
 
+@entrypoint("cluster_device", Device)
+def cluster_device(root: Device) -> tuple[int]:
+    """The key of a peer for a worker of a cluster. To the control plane it is as a part of the root device:
+    what is built for it here tells what its kernels are; the worker builds its own code."""
+    return (adopt(Device(root.cpus, (), root)),)
+
+
 @entrypoint("clCreateSubDevices", Device)
 def create_sub_devices(
     device: Device, cpus: list[int], properties: list[int], num_devices: int | None

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 # Chapters are imported by the first call of one of their operations: devices cost no compiler options.
 CHAPTERS = {
-    "device": ("clCreateSubDevices", "device_limits"),
+    "device": ("clCreateSubDevices", "cluster_device", "device_limits"),
     "device_info": ("clGetDeviceInfo",),
     "context": ("clCreateContext",),
     "program": (

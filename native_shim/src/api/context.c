@@ -64,6 +64,11 @@ static cl_context make_context(const cl_context_properties *properties, uint32_t
     cl_int status = CL_SUCCESS;
     for (uint32_t i = 0; i < count && !status; i++)
         status = cld_device_complete(devices[i]);
+    for (uint32_t i = 0; i < count && !status; i++)
+        if (devices[i]->worker && (property_of(properties, CL_CONTEXT_TERMINATE_KHR) ||
+                                   property_of(properties, CL_CONTEXT_MEMORY_INITIALIZE_KHR)))
+            status = cld_refuse("clCreateContext", CL_INVALID_PROPERTY,
+                                "properties has one that devices of a cluster do not have");
     uint64_t key = 0;
     if (!status) {
         struct cld_msg request;
@@ -86,8 +91,10 @@ static cl_context make_context(const cl_context_properties *properties, uint32_t
         context->is_terminable = property_of(properties, CL_CONTEXT_TERMINATE_KHR) != CL_FALSE;
         context->notify = notify;
         context->notify_data = user_data;
-        for (uint32_t i = 0; i < count; i++)
+        for (uint32_t i = 0; i < count; i++) {
             cld_object_hold(devices[i]);
+            context->is_spread |= devices[i]->worker != NULL;
+        }
         if (status)
             cld_object_release(context, CLD_CONTEXT, CL_INVALID_CONTEXT);
     } else {

@@ -7,6 +7,7 @@
 #include "answers.h"
 #include "api/platform.h"
 #include "base/thread.h"
+#include "cluster/cluster.h"
 #include "memory/svm_types.h"
 #include "object/call.h"
 #include "object/info.h"
@@ -78,10 +79,50 @@ static void put_cpus(struct cld_msg *request, const struct cld_device *device) {
         cld_put_int(request, device->cpus[i]);
 }
 
+static uint64_t number_of(const struct cld_device *device, cl_device_info query) {
+    size_t size;
+    const void *bytes = cld_cluster_answer(device, query, &size);
+    uint64_t number = 0;
+    memcpy(&number, bytes, bytes && size < sizeof number ? size : bytes ? sizeof number : 0);
+    return number;
+}
+
+/* A worker's device: its limits are the worker's, and of memory both have what one of them has. */
+static cl_int complete_worker(struct cld_device *device) {
+    struct cld_device *root = cld_root_device();
+    CLD_TRY(cld_device_complete(root));
+    struct cld_msg request;
+    uint64_t key;
+    cld_msg_init(&request);
+    cld_put_int(&request, (int64_t)root->obj.key);
+    CLD_TRY(cld_call_for_key("cluster_device", &request, &key));
+    size_t size;
+    const void *sizes = cld_cluster_answer(device, CL_DEVICE_MAX_WORK_ITEM_SIZES, &size);
+    uint64_t most = number_of(device, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
+    cld_lock(device);
+    bool is_first = !device->obj.key;
+    if (is_first) {
+        device->obj.key = key;
+        device->max_group_size = number_of(device, CL_DEVICE_MAX_WORK_GROUP_SIZE);
+        if (sizes && size == sizeof device->max_item_sizes)
+            memcpy(device->max_item_sizes, sizes, size);
+        device->local_memory_size = number_of(device, CL_DEVICE_LOCAL_MEM_SIZE);
+        device->max_alloc_size = most < root->max_alloc_size ? most : root->max_alloc_size;
+        device->base_align = (uint32_t)(number_of(device, CL_DEVICE_MEM_BASE_ADDR_ALIGN) / 8);
+    }
+    cld_unlock(device);
+    if (!is_first)
+        cld_door_forget(key);
+    atomic_store_explicit(&device->complete, true, memory_order_release);
+    return CL_SUCCESS;
+}
+
 /* How Python learns the root device's CPUs, and the data plane the limits. */
 cl_int cld_device_complete(struct cld_device *device) {
     if (atomic_load_explicit(&device->complete, memory_order_acquire))
         return CL_SUCCESS;
+    if (device->worker)
+        return complete_worker(device);
     struct cld_msg request, reply;
     cld_msg_init(&request);
     cld_put_int(&request, (int64_t)device->obj.key);
@@ -107,11 +148,31 @@ cl_int cld_device_complete(struct cld_device *device) {
     return status;
 }
 
+static cl_int worker_info(const struct cld_device *device, cl_device_info param_name, size_t param_value_size,
+                          void *param_value, size_t *param_value_size_ret) {
+    static const cl_uint one = 1;
+    const void *object = param_name == CL_DEVICE_PLATFORM ? cld_platform() : NULL;
+    size_t size;
+    switch (param_name) {
+    case CL_DEVICE_PLATFORM:
+    case CL_DEVICE_PARENT_DEVICE:
+        return cld_info(&object, sizeof object, param_value_size, param_value, param_value_size_ret);
+    case CL_DEVICE_REFERENCE_COUNT:
+        return cld_info(&one, sizeof one, param_value_size, param_value, param_value_size_ret);
+    }
+    const void *bytes = cld_cluster_answer(device, param_name, &size);
+    if (!bytes)
+        return cld_lack("clGetDeviceInfo", CL_INVALID_VALUE, "param_name is no query of a worker's device");
+    return cld_info(bytes, size, param_value_size, param_value, param_value_size_ret);
+}
+
 CL_API_ENTRY cl_int CL_API_CALL clGetDeviceInfo(cl_device_id handle, cl_device_info param_name,
                                                 size_t param_value_size, void *param_value,
                                                 size_t *param_value_size_ret) {
     struct cld_device *device = cld_object_check(handle, CLD_DEVICE);
     CLD_REQUIRE(device, CL_INVALID_DEVICE, "not a device");
+    if (device->worker)
+        return worker_info(device, param_name, param_value_size, param_value, param_value_size_ret);
     const void *object;
     switch (param_name) {
     case CL_DEVICE_PLATFORM:
@@ -243,6 +304,7 @@ CL_API_ENTRY cl_int CL_API_CALL clCreateSubDevices(cl_device_id in_device,
     struct cld_device *parent = cld_object_check(in_device, CLD_DEVICE);
     CLD_REQUIRE(parent, CL_INVALID_DEVICE, "not a device");
     CLD_REQUIRE(properties, CL_INVALID_VALUE, "properties is NULL");
+    CLD_REQUIRE(!parent->worker, CL_INVALID_VALUE, "a worker's device cannot be partitioned");
     cl_int status = cld_device_complete(parent);
     if (status)
         return status;

@@ -17,6 +17,7 @@
 #include "memory/svm.h"
 #include "object/call.h"
 #include "object/info.h"
+#include "object/mover.h"
 #include "runtime/callback.h"
 
 enum { OVERRUN = 256 };
@@ -54,6 +55,8 @@ static size_t room_of(size_t size) {
 
 static void destroy_memory(void *object) {
     struct cld_mem *mem = object;
+    if (mem->copies)
+        cld_mover()->mem_freed(mem);
     /* "The registered callback functions are called and then the memory object's resources are freed". */
     cld_destructors_run(mem, &mem->destructors);
     cld_maps_free(mem);

@@ -9,6 +9,7 @@
 
 #include "base/numa.h"
 #include "base/settings.h"
+#include "cluster/cluster.h"
 #include "memory/svm_types.h"
 #include "object/call.h"
 #include "object/info.h"
@@ -225,9 +226,14 @@ CL_API_ENTRY cl_int CL_API_CALL clGetDeviceIDs(cl_platform_id platform, cl_devic
         return CL_DEVICE_NOT_FOUND;
     struct cld_device *device = cld_root_device();
     CLD_REQUIRE(device, CL_OUT_OF_HOST_MEMORY, "no memory for handles");
+    struct cld_device *const *elsewhere;
+    /* CL_DEVICE_TYPE_DEFAULT is one device, that of this machine. */
+    cl_uint more = device_type & ~CL_DEVICE_TYPE_DEFAULT ? cld_cluster_devices(device, &elsewhere) : 0;
     if (devices)
         devices[0] = (cl_device_id)device;
+    for (cl_uint i = 0; devices && i < more && i + 1 < num_entries; i++)
+        devices[i + 1] = (cl_device_id)elsewhere[i];
     if (num_devices)
-        *num_devices = 1;
+        *num_devices = 1 + more;
     return CL_SUCCESS;
 }

@@ -34,6 +34,8 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueNativeKernel(cl_command_queue command_q
     struct cld_queue *queue;
     CLD_TRY(cld_check_queue(command_queue, &wait, &queue));
     CLD_TRY(cld_check_wait(queue, &wait));
+    /* "CL_INVALID_OPERATION if the device associated with command_queue cannot execute the native kernel." */
+    CLD_REQUIRE(!queue->device->worker, CL_INVALID_OPERATION, "the device of the queue is another machine's");
     CLD_REQUIRE(user_func, CL_INVALID_VALUE, "user_func is NULL");
     CLD_REQUIRE(args || (!cb_args && !num_mem_objects), CL_INVALID_VALUE,
                 "args is NULL: cb_args, num_mem_objects are not 0");

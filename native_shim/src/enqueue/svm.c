@@ -34,6 +34,9 @@ static const struct cld_operation free_operation = {.run = run_free, .end = end_
 /* What every entry point here begins with. */
 static cl_int begin(cl_command_queue command_queue, const struct cld_wait *wait, struct cld_queue **queue) {
     CLD_TRY(cld_check_queue(command_queue, wait, queue));
+    /* "CL_INVALID_OPERATION if the device associated with command queue does not support SVM." */
+    CLD_REQUIRE(!(*queue)->device->worker, CL_INVALID_OPERATION,
+                "the device of the queue, of another machine, has no SVM");
     return cld_check_wait(*queue, wait);
 }
 

@@ -336,7 +336,7 @@ cl_int cld_program_load(struct cld_program *program) {
     struct cld_msg request, reply;
     cld_msg_init(&request);
     cld_put_int(&request, (int64_t)program->obj.key);
-    cld_put_int(&request, cld_door_may_change());
+    cld_put_int(&request, program->context->is_spread || cld_door_may_change());
     cl_int status = cld_door_call("program_executable", &request, &reply);
     struct cld_program_build *builds = NULL;
     int32_t *build_of = NULL;

@@ -33,6 +33,8 @@ struct cld_executable {
     uint32_t number;    /* among those of its program */
     void *options, *il; /* what a control plane that has lost the program makes more code of, or NULL */
     size_t options_size, il_size;
+    uint64_t cluster_number;  /* cluster/launch.c: what workers know it by, or 0 */
+    uint64_t cluster_workers; /* a set: those that have it */
 };
 
 /* What a build of a program is to the data plane. Devices that were built in one call share theirs. */

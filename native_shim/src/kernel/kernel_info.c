@@ -6,6 +6,7 @@
 #include "kernel/program_symbols.h"
 #include "kernel/variant.h"
 #include "loader/load.h"
+#include "object/mover.h"
 
 void cld_executable_drop(struct cld_executable *executable) {
     if (!executable || atomic_fetch_sub(&executable->holds, 1) != 1)
@@ -22,6 +23,8 @@ void cld_executable_drop(struct cld_executable *executable) {
     free(executable->names);
     cld_program_symbols_free(executable);
     free(executable->globals_memory);
+    if (cld_mover())
+        cld_mover()->executable_freed(executable);
     free(executable->options);
     free(executable->il);
     free(executable);

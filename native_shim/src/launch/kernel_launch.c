@@ -8,6 +8,7 @@
 #include "base/stacks.h"
 #include "base/thread.h"
 #include "check/check.h"
+#include "cluster/cluster.h"
 #include "graph/command_buffer.h"
 #include "kernel/argument_specialisation.h"
 #include "kernel/executable.h"
@@ -520,7 +521,9 @@ __attribute__((constructor)) static void register_launches(void) {
     cld_checked_launches(&kernel_operation, has_room_for_usual_code);
 }
 
-static const struct cld_operation *launch_operation(void) {
+static const struct cld_operation *launch_operation(const struct cld_queue *queue) {
+    if (__builtin_expect(queue->device->worker != NULL, 0))
+        return &cld_cluster_operation;
     return __builtin_expect(cld_kcheck_is_on, 0) ? &cld_checked_operation : &kernel_operation;
 }
 
@@ -573,13 +576,16 @@ static cl_int fill(struct cld_event *command, const struct cld_kernel *kernel,
     bool empty = false;
     if (is_complete)
         CLD_TRY(snapshot(command, kernel));
-    if (__builtin_expect(cld_kcheck_is_on, 0) && is_complete)
+    bool is_here = !command->queue->device->worker;
+    if (__builtin_expect(cld_kcheck_is_on, 0) && is_complete && is_here)
         cld_checked_launch_arguments(command, kernel);
     CLD_TRY(cld_ndrange_check(command->queue, info, sizes->work_dim, sizes->offset, sizes->size, sizes->local,
-                              true, launch, &empty));
-    if (is_complete && !empty)
+                              is_here, launch, &empty));
+    if (is_complete && !is_here)
+        CLD_TRY(cld_cluster_launch(command, kernel, sizes->local));
+    if (is_complete && !empty && is_here)
         CLD_TRY(choose_code(command, kernel));
-    if (is_complete)
+    if (is_complete && is_here)
         CLD_TRY(place_local(command, kernel));
     /* "If global_work_size is NULL, or the value in any passed dimension is 0 then the kernel command will
      * trivially succeed after its event dependencies are satisfied." */
@@ -594,7 +600,7 @@ static cl_int fill(struct cld_event *command, const struct cld_kernel *kernel,
 struct cld_event *cld_launch_block_new(struct cld_queue *queue, struct cld_kernel_info *info,
                                        bool with_event) {
     struct cld_event *command =
-        cld_command_new(queue, CL_COMMAND_NDRANGE_KERNEL, launch_operation(), with_event);
+        cld_command_new(queue, CL_COMMAND_NDRANGE_KERNEL, launch_operation(queue), with_event);
     if (!command)
         return NULL;
     begin(command, info);
@@ -633,7 +639,7 @@ static cl_int prepare(struct cld_queue *queue, struct cld_kernel *kernel, cl_com
                       struct cld_event **result) {
     struct cld_kernel_info *info = cld_kernel_info_for(kernel, queue->device);
     CLD_REQUIRE(info, CL_INVALID_PROGRAM_EXECUTABLE, "the program has no executable for the device");
-    struct cld_event *command = cld_command_new(queue, type, launch_operation(), with_event);
+    struct cld_event *command = cld_command_new(queue, type, launch_operation(queue), with_event);
     CLD_REQUIRE(command, CL_OUT_OF_HOST_MEMORY, "no memory");
     begin(command, info);
     bool is_all = !is_complete || (*is_complete = all_set(kernel));

@@ -4,8 +4,9 @@
 
 #include "object/objects.h"
 
-struct cld_image; /* memory/image.h */
-struct cld_map;   /* enqueue/map.c */
+struct cld_copies; /* cluster/copies.c */
+struct cld_image;  /* memory/image.h */
+struct cld_map;    /* enqueue/map.c */
 
 /* cl_ext_immutable_memory_objects: a flag of buffers and images, which headers of 2023 lack. */
 #define CLD_MEM_IMMUTABLE ((cl_mem_flags)1 << 6)
@@ -31,6 +32,7 @@ struct cld_mem {
     struct cld_callback *destructors; /* runtime/callback.h */
     struct cld_map *maps;             /* what clEnqueueMap* gave out, enqueue/map.c */
     struct cld_image *image;          /* memory/image.h; NULL for buffers and pipes */
+    struct cld_copies *copies;        /* on other machines; NULL: no device there has wanted it */
 };
 
 struct cld_sampler {

@@ -8,8 +8,9 @@
 #include "object/call.h"
 #include "object/object.h"
 
-struct cld_event; /* runtime/command.h */
-struct cld_pool;  /* runtime/worker.h */
+struct cld_event;  /* runtime/command.h */
+struct cld_pool;   /* runtime/worker.h */
+struct cld_worker; /* cluster/internal.h */
 
 /* The threads of a device for commands of most queues, and those for queues of low priority. */
 enum { CLD_FOREGROUND, CLD_BACKGROUND, CLD_POOLS };
@@ -26,6 +27,7 @@ struct cld_device {
     uint32_t base_align;        /* CL_DEVICE_MEM_BASE_ADDR_ALIGN in bytes */
     _Atomic bool complete;      /* the five limits above are there (cld_device_complete, api/common.h) */
     _Atomic(struct cld_pool *) pools[CLD_POOLS]; /* runtime/worker.c's, made at first need */
+    struct cld_worker *worker; /* that it is on another machine (cluster/); NULL: it is on this one */
 };
 
 struct cld_callback { /* destructor callbacks of contexts and memory objects, called in reverse order */
@@ -42,6 +44,7 @@ struct cld_context {
     size_t property_count; /* words in properties with the final 0; 0 when created with NULL */
     cl_context_properties *properties;
     bool is_terminable;          /* CL_CONTEXT_TERMINATE_KHR */
+    bool is_spread;              /* some of its devices are on other machines */
     _Atomic uint32_t terminated; /* 1: by clTerminateContextKHR; kernels look at it */
     bool is_ending;              /* with the lock: clTerminateContextKHR has begun */
     void(CL_CALLBACK *notify)(const char *, const void *, size_t, void *);

@@ -11,6 +11,7 @@
 #include "base/work_stealing.h"
 #include "memory/mem.h"
 #include "object/call.h"
+#include "object/mover.h"
 #include "runtime/alone.h"
 #include "runtime/callback.h"
 #include "runtime/family.h"
@@ -48,6 +49,7 @@ struct cld_event *cld_command_new(struct cld_queue *queue, cl_command_type type,
     atomic_store_explicit(&command->error, 0, memory_order_relaxed);
     command->barrier = command->is_node = command->waits = false;
     command->enqueues = command->is_child = command->has_event = false;
+    command->uses_here = command->has_times = false;
     command->profiled = (uint8_t)(queue->properties & (CLD_PROFILED | CLD_OBSERVED));
     command->timed = false;
     atomic_store_explicit(&command->dependents, NULL, memory_order_relaxed);
@@ -298,7 +300,8 @@ cl_int cld_command_enqueue(struct cld_event *command, const struct cld_wait *wai
 bool cld_immediate_begin(struct cld_queue *queue, cl_command_type type, const struct cld_wait *wait,
                          struct cld_event **command) {
     *command = NULL;
-    if (wait->recording || queue->properties & CLD_OBSERVED) /* who observes is to see it */
+    /* Who observes is to see it, and what it is about may be elsewhere. */
+    if (wait->recording || queue->properties & CLD_OBSERVED || queue->context->is_spread)
         return false;
     for (cl_uint i = 0; i < wait->count; i++)
         if (cld_event_status((struct cld_event *)wait->list[i]) != CL_COMPLETE)
@@ -411,6 +414,8 @@ static void complete(struct cld_event *event, int32_t status, struct cld_ready *
     struct cld_queue *queue = event->queue;
     if (cld_is_observed(event))
         cld_command_note_end(event, status);
+    if (__builtin_expect(event->uses_here, 0))
+        cld_mover()->ended(event);
     if (event->is_node) {
         event->node.whole->ended(event, status, ready);
         return;
@@ -422,7 +427,7 @@ static void complete(struct cld_event *event, int32_t status, struct cld_ready *
             cld_context_notify(queue->context, "a command of type %#x failed: %s", (unsigned)event->type,
                                cld_error_name(status));
         if (event->profiled) {
-            if (!cld_is_observed(event))
+            if (!cld_is_observed(event) && !event->has_times)
                 *end_of(event) = cld_now();
             if (event->is_child)
                 cld_family_tell_times(event);
@@ -696,6 +701,8 @@ static void run_alone(struct cld_event *command, struct cld_self *self, uint64_t
 }
 
 static void execute(struct cld_event *command, struct cld_self *self, struct cld_ready *ready) {
+    if (__builtin_expect(command->context->is_spread, 0) && cld_mover()->fetch(command))
+        return;
     command->alone = NULL;
     if (command->enqueues)
         cld_family_begin(command);

@@ -28,6 +28,7 @@ struct cld_kernel_info;    /* kernel/kernel.h */
 struct cld_variant;        /* kernel/variant.h */
 struct cld_variant_wish;   /* the same */
 struct cld_ab_run;         /* kernel/ab_trial.h */
+struct cld_launch_message; /* cluster/launch.c */
 struct cld_command_buffer; /* graph/command_buffer.h */
 struct cld_graph;          /* the same */
 struct cld_graph_run;      /* graph/graph_run.h */
@@ -132,6 +133,8 @@ struct cld_event {
     bool enqueues : 1;     /* it is a kernel that may enqueue others */
     bool is_child : 1;     /* it was enqueued by a kernel */
     bool has_event : 1;    /* of a child: somebody has its handle, or had */
+    bool uses_here : 1;    /* its memory objects are not moved meanwhile (object/mover.h) */
+    bool has_times : 1;    /* those of its execution are another machine's */
     uint8_t profiled;      /* CLD_PROFILED: the application may ask for times; CLD_OBSERVED */
     bool timed;            /* the operation is to learn from it even if it is short */
     _Atomic(struct cld_edge *) dependents;          /* CLD_EDGES_CLOSED when complete */
@@ -197,6 +200,7 @@ struct cld_event {
             union {
                 struct cld_ab_run *trial;      /* malloced, or NULL; of kernels without images */
                 struct cld_variant_wish *wish; /* likewise, of those with images: for `variant` */
+                struct cld_launch_message *message; /* likewise, of those on another machine */
             };
         } kernel;
         struct {

@@ -1,0 +1,1 @@
+"""Workers of a Dask cluster as devices of the platform (README.md)."""

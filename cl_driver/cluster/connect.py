@@ -1,0 +1,116 @@
+"""A host's connections with the workers of a cluster, by way of Dask's distributed."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import time
+from typing import TYPE_CHECKING, Any
+
+from ..log import log
+from ..version import VERSION
+from . import worker
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+
+class ConnectError(OSError):
+    """There is no cluster at an address."""
+
+
+class Connection:
+    """The connection with one worker's device. address: of the worker, as Dask has it; answers: the device's,
+    [[query, value], ...]."""
+
+    def __init__(self, address: str, comm: Any, answers: list[list[Any]]) -> None:
+        self.address = address
+        self.answers = answers
+        self._comm = comm
+        self._writing = asyncio.Lock()
+
+    async def write(self, kind: str, value: Any) -> None:
+        """Sends ["batch", bytes] or ["ping", number]. OSError if it is closed."""
+        async with self._writing:
+            await self._comm.write([kind, value])
+
+    async def read(self) -> list[Any]:
+        """The next message, ["pong", number, ns] or ["batch", bytes]. OSError if it is closed."""
+        message: list[Any] = list(await self._comm.read())
+        return message
+
+    async def ping(self) -> tuple[int, int]:
+        """How long a message and its answer take, and what is to be added to the worker's clock, both in ns.
+        To be called where nobody else reads. OSError."""
+        start = time.monotonic_ns()
+        await self.write("ping", 0)
+        _, _, there = await self.read()
+        return clock(start, there, time.monotonic_ns())
+
+    def close(self) -> None:
+        """Ends it at once."""
+        self._comm.abort()
+
+
+def clock(start: int, there: int, end: int) -> tuple[int, int]:
+    """The time between start and end, and what is to be added to a clock that said `there` half way."""
+    return end - start, start + (end - start) // 2 - there
+
+
+def is_file(place: str) -> bool:
+    """Whether CL_DRIVER_CLUSTER names a scheduler file and no address."""
+    return "://" not in place and os.path.sep in place
+
+
+@contextlib.asynccontextmanager
+async def open_client(place: str, timeout: float) -> AsyncIterator[Any]:
+    """Dask's client; place: an address, or a scheduler file; timeout: seconds. Certificates are those of Dask's
+    configuration. ConnectError."""
+    try:
+        from distributed import Client
+    except ImportError as error:
+        raise ConnectError(f"Dask's distributed is not installed here: {error}") from error
+    where = {"scheduler_file": place} if is_file(place) else {"address": place}
+    try:
+        client = await Client(**where, asynchronous=True, timeout=timeout, set_as_default=False)
+    except (OSError, ValueError) as error:
+        raise ConnectError(f"no scheduler at {place}: {error}") from error
+    try:
+        yield client
+    finally:
+        with contextlib.suppress(Exception):
+            await client.close()
+
+
+async def connections(client: Any, timeout: float) -> list[Connection]:
+    """Connections with all workers that have this driver, in the order of their addresses. timeout: seconds
+    for each step."""
+    found = await asyncio.wait_for(client.run(worker.attach, on_error="return"), timeout)
+    wanted = []
+    for address, version in sorted(found.items()):
+        if version == VERSION:
+            wanted.append(address)
+        else:
+            log(1, f"cluster: {address} is no device: {version!r} instead of cl_driver {VERSION}")
+    opened = await asyncio.gather(*(_open(client, address, timeout) for address in wanted))
+    return [connection for connection in opened if connection is not None]
+
+
+async def _open(client: Any, address: str, timeout: float) -> Connection | None:
+    from distributed.core import connect
+
+    comm = None
+    try:
+        arguments = client.security.get_connection_args("worker")
+        comm = await connect(address, timeout=timeout, **arguments)
+        await comm.write({"op": worker.OPERATION, "reply": False})
+        kind, version, answers = await asyncio.wait_for(comm.read(), timeout)
+        if kind != "device" or version != VERSION or answers is None:
+            raise ConnectError("it has no device")
+    except (OSError, asyncio.TimeoutError, ValueError) as error:
+        log(1, f"cluster: {address} is no device: {error!r}")
+        if comm is not None:
+            comm.abort()
+        return None
+    return Connection(address, comm, [list(pair) for pair in answers])

@@ -1,0 +1,134 @@
+"""What a worker's device answers to clGetDeviceInfo: what the driver says there, less what cannot be done from
+another machine."""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING
+
+from ..api.generated import enums as cl
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+# Queries whose answers are the worker's own. A query that is in no table here is none of such a device.
+_OWN = (
+    "ADDRESS_BITS", "VENDOR_ID", "MAX_COMPUTE_UNITS", "MAX_WORK_ITEM_DIMENSIONS", "MAX_WORK_ITEM_SIZES",
+    "MAX_WORK_GROUP_SIZE", "PREFERRED_VECTOR_WIDTH_CHAR", "PREFERRED_VECTOR_WIDTH_SHORT",
+    "PREFERRED_VECTOR_WIDTH_INT", "PREFERRED_VECTOR_WIDTH_LONG", "PREFERRED_VECTOR_WIDTH_FLOAT",
+    "PREFERRED_VECTOR_WIDTH_DOUBLE", "PREFERRED_VECTOR_WIDTH_HALF", "NATIVE_VECTOR_WIDTH_CHAR",
+    "NATIVE_VECTOR_WIDTH_SHORT", "NATIVE_VECTOR_WIDTH_INT", "NATIVE_VECTOR_WIDTH_LONG",
+    "NATIVE_VECTOR_WIDTH_FLOAT", "NATIVE_VECTOR_WIDTH_DOUBLE", "NATIVE_VECTOR_WIDTH_HALF",
+    "MAX_CLOCK_FREQUENCY", "MAX_MEM_ALLOC_SIZE", "MAX_PARAMETER_SIZE", "MEM_BASE_ADDR_ALIGN",
+    "MIN_DATA_TYPE_ALIGN_SIZE", "SINGLE_FP_CONFIG", "DOUBLE_FP_CONFIG", "HALF_FP_CONFIG",
+    "GLOBAL_MEM_CACHE_TYPE", "GLOBAL_MEM_CACHELINE_SIZE", "GLOBAL_MEM_CACHE_SIZE", "GLOBAL_MEM_SIZE",
+    "MAX_CONSTANT_BUFFER_SIZE", "MAX_CONSTANT_ARGS", "LOCAL_MEM_TYPE", "LOCAL_MEM_SIZE",
+    "ERROR_CORRECTION_SUPPORT", "PROFILING_TIMER_RESOLUTION", "ENDIAN_LITTLE", "COMPILER_AVAILABLE",
+    "LINKER_AVAILABLE", "IL_VERSION", "ILS_WITH_VERSION", "VENDOR", "PROFILE", "VERSION", "NUMERIC_VERSION",
+    "OPENCL_C_VERSION", "OPENCL_C_ALL_VERSIONS", "PREFERRED_WORK_GROUP_SIZE_MULTIPLE",
+    "NON_UNIFORM_WORK_GROUP_SUPPORT", "GENERIC_ADDRESS_SPACE_SUPPORT",
+    "WORK_GROUP_COLLECTIVE_FUNCTIONS_SUPPORT", "LATEST_CONFORMANCE_VERSION_PASSED", "TYPE",
+    "INTEGER_DOT_PRODUCT_CAPABILITIES_KHR", "INTEGER_DOT_PRODUCT_ACCELERATION_PROPERTIES_8BIT_KHR",
+    "INTEGER_DOT_PRODUCT_ACCELERATION_PROPERTIES_4x8BIT_PACKED_KHR", "PRINTF_BUFFER_SIZE",
+    "PREFERRED_PLATFORM_ATOMIC_ALIGNMENT", "PREFERRED_GLOBAL_ATOMIC_ALIGNMENT",
+    "PREFERRED_LOCAL_ATOMIC_ALIGNMENT",
+)  # fmt: skip
+
+# CL_DRIVER_VERSION is none of CL_DEVICE_*.
+_DRIVER_VERSION = 0x102D
+
+# Of what the driver can, what needs nothing of the host beyond buffers and arguments. Sub-groups are as long as
+# a vector of the CPU, which the host does not know of the worker's.
+EXTENSIONS = frozenset((
+    "cl_khr_byte_addressable_store", "cl_khr_create_command_queue", "cl_khr_expect_assume",
+    "cl_khr_extended_async_copies", "cl_khr_extended_bit_ops", "cl_khr_extended_versioning", "cl_khr_fp16",
+    "cl_khr_fp64", "cl_khr_global_int32_base_atomics", "cl_khr_global_int32_extended_atomics",
+    "cl_khr_il_program", "cl_khr_int64_base_atomics", "cl_khr_int64_extended_atomics",
+    "cl_khr_integer_dot_product", "cl_khr_local_int32_base_atomics", "cl_khr_local_int32_extended_atomics",
+    "cl_khr_spirv_linkonce_odr", "cl_khr_spirv_no_integer_wrap_decoration",
+))  # fmt: skip
+
+FEATURES = frozenset((
+    "__opencl_c_atomic_order_acq_rel", "__opencl_c_atomic_order_seq_cst", "__opencl_c_atomic_scope_device",
+    "__opencl_c_fp64", "__opencl_c_generic_address_space", "__opencl_c_int64",
+    "__opencl_c_integer_dot_product_input_4x8bit", "__opencl_c_integer_dot_product_input_4x8bit_packed",
+    "__opencl_c_work_group_collective_functions",
+))  # fmt: skip
+
+# Sizes and numbers of what remote devices do not have.
+_NONE_OF = {
+    "uint": (
+        "MAX_READ_IMAGE_ARGS", "MAX_WRITE_IMAGE_ARGS", "MAX_READ_WRITE_IMAGE_ARGS", "MAX_SAMPLERS",
+        "IMAGE_PITCH_ALIGNMENT", "IMAGE_BASE_ADDRESS_ALIGNMENT", "MAX_PIPE_ARGS",
+        "PIPE_MAX_ACTIVE_RESERVATIONS", "PIPE_MAX_PACKET_SIZE", "QUEUE_ON_DEVICE_PREFERRED_SIZE",
+        "QUEUE_ON_DEVICE_MAX_SIZE", "MAX_ON_DEVICE_QUEUES", "MAX_ON_DEVICE_EVENTS", "MAX_NUM_SUB_GROUPS",
+        "SUB_GROUP_INDEPENDENT_FORWARD_PROGRESS", "PARTITION_MAX_SUB_DEVICES", "IMAGE_SUPPORT", "PIPE_SUPPORT",
+        "HOST_UNIFIED_MEMORY",
+    ),
+    "ulong": (
+        "SVM_CAPABILITIES", "QUEUE_ON_DEVICE_PROPERTIES", "DEVICE_ENQUEUE_CAPABILITIES",
+        "PARTITION_AFFINITY_DOMAIN",
+    ),
+    "size_t": (
+        "IMAGE2D_MAX_WIDTH", "IMAGE2D_MAX_HEIGHT", "IMAGE3D_MAX_WIDTH", "IMAGE3D_MAX_HEIGHT",
+        "IMAGE3D_MAX_DEPTH", "IMAGE_MAX_BUFFER_SIZE", "IMAGE_MAX_ARRAY_SIZE", "MAX_GLOBAL_VARIABLE_SIZE",
+        "GLOBAL_VARIABLE_PREFERRED_TOTAL_SIZE",
+    ),
+    "intptr_t": ("PARTITION_PROPERTIES", "PARTITION_TYPE"),
+}  # fmt: skip
+_FORMATS = {"uint": "<I", "ulong": "<Q", "size_t": "<Q", "intptr_t": "<q"}
+
+_NAME_VERSION = struct.Struct("<I64s")  # cl_name_version
+_UINT, _ULONG = struct.Struct("<I"), struct.Struct("<Q")
+
+
+def number(name: str) -> int:
+    """A query's, by its name after CL_DEVICE_."""
+    found: int = getattr(cl, f"CL_DEVICE_{name}")
+    return found
+
+
+def answers(ask: Callable[[int], bytes], host: str, cores: int) -> dict[int, bytes]:
+    """The answers of a device, by query. ask: the driver's answer to one on that machine, which may raise
+    LookupError. host, cores: what it is named after."""
+    found = {_DRIVER_VERSION: ask(_DRIVER_VERSION)}
+    for name in _OWN:
+        try:
+            found[number(name)] = ask(number(name))
+        except LookupError:
+            continue
+    for kind, names in _NONE_OF.items():
+        for name in names:
+            found[number(name)] = struct.pack(_FORMATS[kind], 0)
+    cpu = _text(ask(number("NAME")))
+    found[number("NAME")] = f"{host}, {cores} {'core' if cores == 1 else 'cores'}: {cpu}".encode() + b"\0"
+    kept = [name for name in _text(ask(number("EXTENSIONS"))).split() if name in EXTENSIONS]
+    found[number("EXTENSIONS")] = " ".join(kept).encode() + b"\0"
+    found[number("EXTENSIONS_WITH_VERSION")] = _among(EXTENSIONS, ask(number("EXTENSIONS_WITH_VERSION")))
+    found[number("OPENCL_C_FEATURES")] = _among(FEATURES, ask(number("OPENCL_C_FEATURES")))
+    found[number("BUILT_IN_KERNELS")] = b"\0"
+    found[number("BUILT_IN_KERNELS_WITH_VERSION")] = b""
+    found[number("AVAILABLE")] = _UINT.pack(cl.CL_TRUE)
+    found[number("PREFERRED_INTEROP_USER_SYNC")] = _UINT.pack(cl.CL_TRUE)
+    found[number("EXECUTION_CAPABILITIES")] = _ULONG.pack(cl.CL_EXEC_KERNEL)
+    found[number("QUEUE_ON_HOST_PROPERTIES")] = _ULONG.pack(
+        cl.CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE | cl.CL_QUEUE_PROFILING_ENABLE
+    )
+    orders = cl.CL_DEVICE_ATOMIC_ORDER_RELAXED | cl.CL_DEVICE_ATOMIC_ORDER_ACQ_REL
+    orders |= cl.CL_DEVICE_ATOMIC_ORDER_SEQ_CST
+    scopes = cl.CL_DEVICE_ATOMIC_SCOPE_WORK_GROUP | cl.CL_DEVICE_ATOMIC_SCOPE_DEVICE
+    found[number("ATOMIC_MEMORY_CAPABILITIES")] = _ULONG.pack(orders | scopes)
+    found[number("ATOMIC_FENCE_CAPABILITIES")] = _ULONG.pack(
+        orders | scopes | cl.CL_DEVICE_ATOMIC_SCOPE_WORK_ITEM
+    )
+    return found
+
+
+def _text(value: bytes) -> str:
+    return value.rstrip(b"\0").decode()
+
+
+def _among(names: frozenset[str], value: bytes) -> bytes:
+    """A list of cl_name_version without those of other names."""
+    kept = [pair for pair in _NAME_VERSION.iter_unpack(value) if _text(pair[1]) in names]
+    return b"".join(_NAME_VERSION.pack(*pair) for pair in kept)

@@ -1,0 +1,125 @@
+/* What the files of this folder share. All of it is guarded by one lock, which is held for no longer than it
+ * takes to change a list; nothing else is taken or called while it is held but cld_object_hold(). */
+#ifndef CLD_CLUSTER_INTERNAL_H
+#define CLD_CLUSTER_INTERNAL_H
+
+#include <pthread.h>
+
+#include "base/codec.h"
+#include "cluster/cluster.h"
+#include "cluster/messages.h"
+
+/* Bits of a set of workers. */
+enum { CLD_MOST_WORKERS = 64 };
+
+struct cld_answer {
+    cl_device_info query;
+    size_t size;
+    const void *bytes; /* in the message that the list came with */
+};
+
+struct cld_worker {
+    uint32_t number;
+    _Atomic bool is_gone;
+    int64_t clock; /* to be added to its times, in ns */
+    struct cld_device *device;
+    uint32_t answer_count;
+    struct cld_answer *answers;
+    struct cld_request *oldest, **newest; /* what it has not answered yet, in the order of sending */
+};
+
+/* Something to be sent, to one worker. */
+struct cld_item {
+    struct cld_item *next;
+    struct cld_worker *worker;
+    struct cld_msg message;
+    const uint8_t *data; /* what follows it: a part of `held`, or NULL */
+    size_t size;
+    struct cld_mem *held;
+};
+
+/* An answer that is to come. */
+struct cld_request {
+    struct cld_request *next;
+    uint64_t number;
+    struct cld_event *command;  /* a launch; NULL for what is read */
+    struct cld_copies *copies;  /* what is read for, at that offset */
+    size_t offset, size;
+};
+
+/* Where the contents of a memory object are, of one that has no parent. There once a device elsewhere may want
+ * it. */
+struct cld_copies {
+    struct cld_mem *mem;
+    uint64_t number;
+    uint64_t known;        /* workers that have memory for it */
+    uint64_t valid;        /* workers that have what was written last */
+    bool is_here;          /* so has this machine */
+    uint32_t users;        /* commands that use it here now */
+    uint64_t version;      /* of what was written last */
+    uint64_t fetched;      /* the version that is being fetched */
+    uint32_t missing;      /* answers with parts of that; 0: it is not being fetched */
+    bool failed;           /* one of these was an error */
+    struct cld_event *waiting; /* commands that look again once it is here, or is not used any more */
+};
+
+extern pthread_mutex_t cld_cluster_lock;
+
+/* What follows is called with the lock held. */
+
+/* What is known of a memory object, which is made if there is nothing; NULL: no memory. */
+struct cld_copies *cld_copies_of(struct cld_mem *mem);
+
+/* True if all memory objects of a launch can be used by the worker at once. False: the command waits, or has
+ * failed (command->error). */
+bool cld_copies_gather(struct cld_event *command, struct cld_worker *worker);
+
+/* Has the worker have them, as the next thing that it does. False: no memory, or it has gone. */
+bool cld_copies_send(struct cld_event *command, struct cld_worker *worker);
+
+/* A part has come, or is not going to: status. Commands that may look again are added to the list. */
+void cld_copies_arrive(struct cld_request *request, cl_int status, const uint8_t *bytes, size_t size,
+                       struct cld_event **again);
+
+/* An item for the worker, with an empty message; NULL: no memory. It is sent, and freed, by cld_send. */
+struct cld_item *cld_item_new(struct cld_worker *worker);
+bool cld_send(struct cld_item *item);
+
+/* A request that is answered after all that were made before. False: no memory. */
+bool cld_request(struct cld_worker *worker, uint64_t number, struct cld_event *command,
+                 struct cld_copies *copies, size_t offset, size_t size);
+
+/* Numbers of programs, memory objects, requests: none is ever used again. */
+uint64_t cld_cluster_number(void);
+
+/* A worker that has the newest contents and has not gone, or NULL. */
+struct cld_worker *cld_worker_in(uint64_t set);
+struct cld_worker *cld_worker_at(uint32_t number);
+
+/* The worker is sent the program of a launch, unless it has it. False: no memory. */
+bool cld_program_send(struct cld_event *command, struct cld_worker *worker);
+
+/* The worker has gone: what it was to answer never comes. Commands that have failed by that, and those that look
+ * again, are added to the lists. */
+void cld_worker_end(struct cld_worker *worker, struct cld_event **failed, struct cld_event **again);
+
+/* Without the lock: commands that may have become ready are executed; launches that failed are completed. */
+void cld_cluster_push(struct cld_event *again);
+void cld_cluster_fail(struct cld_event *failed);
+
+/* For the mover's table: an executable is freed. And there is such a table from now on. */
+void cld_program_freed(struct cld_executable *executable);
+void cld_copies_begin(void);
+
+/* Without the lock: starts the threads that send and receive at a socket, of workers whose list is complete.
+ */
+bool cld_cluster_start_threads(int descriptor);
+
+/* The process that the cluster's threads are in: after a fork a child has none. */
+bool cld_cluster_is_here(void);
+
+static inline uint64_t cld_worker_bit(const struct cld_worker *worker) {
+    return (uint64_t)1 << worker->number;
+}
+
+#endif

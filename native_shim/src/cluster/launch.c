@@ -1,0 +1,201 @@
+/* Launches on workers. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "cluster/internal.h"
+#include "kernel/executable.h"
+#include "kernel/kernel.h"
+#include "memory/mem.h"
+#include "object/call.h"
+
+/* A launch's message, ready but for what is known when it is sent. */
+struct cld_launch_message {
+    uint64_t number;
+    struct cld_msg arguments; /* a list */
+    bool has_local_size;
+};
+
+static cl_int put_argument(struct cld_msg *list, const struct cld_kernel *kernel, uint32_t i) {
+    const struct cld_arg_info *arg = &kernel->info->args[i];
+    const uint8_t *value = kernel->block + arg->offset;
+    uint64_t word = 0;
+    switch (arg->kind) {
+    case CLD_ARG_VALUE:
+        cld_put_bytes(list, value, arg->size);
+        return CL_SUCCESS;
+    case CLD_ARG_LOCAL:
+        memcpy(&word, value, sizeof word);
+        cld_put_int(list, (int64_t)word);
+        return CL_SUCCESS;
+    case CLD_ARG_GLOBAL: {
+        struct cld_mem *mem = kernel->mems[i];
+        memcpy(&word, value, sizeof word);
+        CLD_REQUIRE(mem || !word, CL_INVALID_KERNEL_ARGS,
+                    "argument %u points to memory of this machine, and the device is another one", i);
+        if (!mem) {
+            cld_put_none(list);
+            return CL_SUCCESS;
+        }
+        pthread_mutex_lock(&cld_cluster_lock);
+        const struct cld_copies *copies = cld_copies_of(mem);
+        pthread_mutex_unlock(&cld_cluster_lock);
+        CLD_REQUIRE(copies, CL_OUT_OF_HOST_MEMORY, "no memory");
+        cld_put_list(list, 3);
+        cld_put_int(list, (int64_t)copies->number);
+        cld_put_int(list, mem->parent ? (int64_t)mem->offset : 0);
+        cld_put_int(list, (int64_t)mem->size);
+        return CL_SUCCESS;
+    }
+    default:
+        CLD_REQUIRE(false, CL_INVALID_KERNEL_ARGS,
+                    "argument %u is an image, a sampler, a pipe or a queue, which the device has none of", i);
+    }
+}
+
+cl_int cld_cluster_launch(struct cld_event *command, const struct cld_kernel *kernel, bool has_local_size) {
+    const struct cld_kernel_info *info = command->kernel.info;
+    CLD_REQUIRE(cld_cluster_is_here(), CL_OUT_OF_RESOURCES, "a child of a fork has no cluster");
+    CLD_REQUIRE(!info->uses_printf, CL_OUT_OF_RESOURCES,
+                "the kernel has printf, which does not come back from another machine");
+    CLD_REQUIRE(info->executable && info->executable->il, CL_INVALID_PROGRAM_EXECUTABLE,
+                "nothing is known of the program that the device could compile");
+    struct cld_launch_message *message = calloc(1, sizeof *message);
+    CLD_REQUIRE(message, CL_OUT_OF_HOST_MEMORY, "no memory");
+    command->kernel.message = message;
+    message->has_local_size = has_local_size;
+    cld_msg_init(&message->arguments);
+    cld_put_list(&message->arguments, info->arg_count);
+    for (uint32_t i = 0; i < info->arg_count; i++)
+        CLD_TRY(put_argument(&message->arguments, kernel, i));
+    return message->arguments.failed ? CL_OUT_OF_HOST_MEMORY : CL_SUCCESS;
+}
+
+static void put_sizes(struct cld_msg *msg, const uint64_t *sizes, uint32_t count) {
+    cld_put_list(msg, count);
+    for (uint32_t i = 0; i < count; i++)
+        cld_put_int(msg, (int64_t)sizes[i]);
+}
+
+static bool send_launch(struct cld_event *command, struct cld_worker *worker) {
+    const struct cld_launch_message *message = command->kernel.message;
+    const struct cld_launch *launch = &command->kernel.launch;
+    struct cld_item *item = cld_item_new(worker);
+    uint64_t number = cld_cluster_number();
+    if (!item)
+        return false;
+    struct cld_msg *msg = &item->message;
+    cld_put_list(msg, 8);
+    cld_put_int(msg, CLD_LAUNCH_MESSAGE);
+    cld_put_int(msg, (int64_t)number);
+    cld_put_int(msg, (int64_t)command->kernel.info->executable->cluster_number);
+    cld_put_string(msg, command->kernel.info->name);
+    put_sizes(msg, launch->global_offset, launch->work_dim);
+    put_sizes(msg, launch->global_size, launch->work_dim);
+    if (message->has_local_size)
+        put_sizes(msg, launch->local_size, launch->work_dim);
+    else
+        cld_put_none(msg);
+    void *arguments = cld_msg_grow(msg, message->arguments.size);
+    if (arguments)
+        memcpy(arguments, message->arguments.data, message->arguments.size);
+    if (msg->failed || !cld_request(worker, number, command, NULL, 0, 0)) {
+        cld_msg_free(msg);
+        free(item);
+        return false;
+    }
+    return cld_send(item);
+}
+
+/* True: it is sent, or will be when what it uses has come. */
+static bool start(struct cld_event *command, struct cld_self *self, struct cld_ready *ready) {
+    (void)self, (void)ready;
+    if (!command->total)
+        return false;
+    if (!cld_cluster_is_here()) {
+        cld_command_fail(command, CL_DEVICE_NOT_AVAILABLE);
+        return false;
+    }
+    struct cld_worker *worker = command->queue->device->worker;
+    pthread_mutex_lock(&cld_cluster_lock);
+    bool is_done = worker->is_gone;
+    if (worker->is_gone) {
+        cld_command_fail(command, CL_DEVICE_NOT_AVAILABLE);
+    } else if (cld_copies_gather(command, worker)) {
+        bool is_sent = cld_program_send(command, worker) && cld_copies_send(command, worker) &&
+                       send_launch(command, worker);
+        if (!is_sent)
+            cld_command_fail(command, CL_OUT_OF_HOST_MEMORY);
+        is_done = !is_sent;
+    } else {
+        is_done = atomic_load_explicit(&command->error, memory_order_relaxed) != 0;
+    }
+    pthread_mutex_unlock(&cld_cluster_lock);
+    return !is_done;
+}
+
+/* Of one that could not start, whose error is known. */
+static cl_int run_failed(struct cld_event *command, struct cld_self *self, uint64_t first, uint64_t last) {
+    (void)self, (void)first, (void)last;
+    return atomic_load(&command->error);
+}
+
+static void end(struct cld_event *command, cl_int status) {
+    (void)status;
+    if (command->kernel.message) {
+        cld_msg_free(&command->kernel.message->arguments);
+        free(command->kernel.message);
+    }
+    if (command->kernel.args != command->inline_args)
+        free(command->kernel.args);
+    if (command->kernel.info)
+        cld_kernel_info_drop(command->kernel.info);
+}
+
+const struct cld_operation cld_cluster_operation = {.run = run_failed, .end = end, .spread = start};
+
+void cld_cluster_fail(struct cld_event *failed) {
+    while (failed) {
+        struct cld_event *command = failed;
+        failed = command->next;
+        cld_command_fail(command, CL_DEVICE_NOT_AVAILABLE);
+        cld_event_complete(command, atomic_load(&command->error), NULL);
+    }
+}
+
+bool cld_program_send(struct cld_event *command, struct cld_worker *worker) {
+    struct cld_executable *executable = command->kernel.info->executable;
+    if (executable->cluster_workers & cld_worker_bit(worker))
+        return true;
+    if (!executable->cluster_number)
+        executable->cluster_number = cld_cluster_number();
+    struct cld_item *item = cld_item_new(worker);
+    if (!item)
+        return false;
+    cld_put_list(&item->message, 4);
+    cld_put_int(&item->message, CLD_PROGRAM_MESSAGE);
+    cld_put_int(&item->message, (int64_t)executable->cluster_number);
+    cld_put_bytes(&item->message, executable->options, executable->options_size);
+    cld_put_bytes(&item->message, executable->il, executable->il_size);
+    if (!cld_send(item))
+        return false;
+    executable->cluster_workers |= cld_worker_bit(worker);
+    return true;
+}
+
+void cld_program_freed(struct cld_executable *executable) {
+    if (!executable->cluster_number || !cld_cluster_is_here())
+        return;
+    pthread_mutex_lock(&cld_cluster_lock);
+    for (uint32_t i = 0; i < CLD_MOST_WORKERS; i++) {
+        struct cld_worker *worker = executable->cluster_workers >> i & 1 ? cld_worker_at(i) : NULL;
+        struct cld_item *item = worker && !worker->is_gone ? cld_item_new(worker) : NULL;
+        if (!item)
+            continue;
+        cld_put_list(&item->message, 2);
+        cld_put_int(&item->message, CLD_FORGET_PROGRAM_MESSAGE);
+        cld_put_int(&item->message, (int64_t)executable->cluster_number);
+        cld_send(item);
+    }
+    pthread_mutex_unlock(&cld_cluster_lock);
+}

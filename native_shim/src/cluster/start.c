@@ -1,0 +1,183 @@
+/* The cluster's devices: connected with once, by the first question for devices. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/settings.h"
+#include "cluster/internal.h"
+#include "object/object.h"
+#include "python/guest.h"
+#include "python/spawn.h"
+
+/* Connecting takes several steps, each of which may take as long as a worker may be silent. */
+enum { STEPS = 4, SPARE_TIME = 5 };
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static uint32_t worker_count;
+static struct cld_worker *workers;
+static struct cld_device *devices[CLD_MOST_WORKERS];
+static struct cld_msg hello; /* what answers point into */
+
+static int64_t timeout(void) {
+    int64_t seconds = cld_setting_int(CL_DRIVER_CLUSTER_TIMEOUT_SETTING, 30);
+    return seconds < 1 ? 1 : seconds;
+}
+
+struct cld_worker *cld_worker_at(uint32_t number) {
+    return number < worker_count ? &workers[number] : NULL;
+}
+
+struct cld_worker *cld_worker_in(uint64_t set) {
+    for (uint32_t i = 0; i < worker_count; i++)
+        if (set >> i & 1 && !workers[i].is_gone)
+            return &workers[i];
+    return NULL;
+}
+
+/* Starts the process that connects. -I: nothing of the host's environment or folders. Its end of a socket, or
+ * -1. */
+static int start_link(void) {
+    static const char code[] = "import sys; sys.path[:0] = sys.argv[3:4]; sys.path += sys.argv[4:]; "
+                               "from cl_driver.cluster.link import main; main(sys.argv[1], float(sys.argv[2]))";
+    const struct cld_guest_config *config = cld_guest_config();
+    if (!config)
+        return -1;
+    const char *python = cld_setting(CL_DRIVER_CLUSTER_PYTHON_SETTING);
+    char seconds[32];
+    snprintf(seconds, sizeof seconds, "%lld", (long long)timeout());
+    char *argv[9 + CLD_GUEST_PATHS] = {(char *)(uintptr_t)(*python ? python : config->python),
+                                       "-I",
+                                       "-X",
+                                       "utf8",
+                                       "-c",
+                                       (char *)(uintptr_t)code,
+                                       (char *)(uintptr_t)cld_setting(CL_DRIVER_CLUSTER_SETTING),
+                                       seconds};
+    for (size_t i = 0; i < config->path_count && i < CLD_GUEST_PATHS; i++)
+        argv[8 + i] = config->path[i];
+    return cld_spawn(argv, environ, SOCK_STREAM);
+}
+
+static void limit(int descriptor, int64_t seconds) {
+    const struct timeval time = {.tv_sec = seconds};
+    setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &time, sizeof time);
+    setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &time, sizeof time);
+}
+
+static bool receive(int descriptor, void *data, size_t size) {
+    for (uint8_t *at = data; size;) {
+        ssize_t got = recv(descriptor, at, size, 0);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return false;
+        at += got;
+        size -= (size_t)got;
+    }
+    return true;
+}
+
+static bool receive_hello(int descriptor) {
+    struct cld_frame_head head;
+    if (!receive(descriptor, &head, sizeof head) || head.worker != CLD_NOBODY)
+        return false;
+    cld_msg_init(&hello);
+    void *place = cld_msg_grow(&hello, (size_t)head.size);
+    return place && receive(descriptor, place, (size_t)head.size);
+}
+
+/* [address, [[query, value], ...]] */
+static bool read_worker(struct cld_worker *worker, uint32_t number) {
+    size_t size;
+    *worker = (struct cld_worker){.number = number};
+    worker->newest = &worker->oldest;
+    if (cld_get_list(&hello) != 2)
+        return false;
+    cld_get_bytes(&hello, &size); /* the address, which is for the log of the other process */
+    worker->answer_count = cld_get_list(&hello);
+    if (hello.failed || worker->answer_count > hello.size)
+        return false;
+    worker->answers = calloc((size_t)worker->answer_count + 1, sizeof *worker->answers);
+    for (uint32_t i = 0; worker->answers && i < worker->answer_count; i++) {
+        struct cld_answer *answer = &worker->answers[i];
+        if (cld_get_list(&hello) != 2)
+            return false;
+        answer->query = (cl_device_info)cld_get_int(&hello);
+        answer->bytes = cld_get_bytes(&hello, &answer->size);
+    }
+    worker->device = worker->answers && !hello.failed ? cld_object_new(CLD_DEVICE) : NULL;
+    if (!worker->device)
+        return false;
+    worker->device->worker = worker;
+    return true;
+}
+
+/* Whose memory that is, and who executes there what is not a launch. */
+static bool give_threads(struct cld_device *device, const struct cld_device *root) {
+    device->compute_units = root->compute_units;
+    device->cpus = calloc(root->compute_units, sizeof *device->cpus);
+    if (!device->cpus)
+        return false;
+    memcpy(device->cpus, root->cpus, root->compute_units * sizeof *device->cpus);
+    return true;
+}
+
+static uint32_t read_workers(const struct cld_device *root) {
+    uint32_t count = 0;
+    while (hello.at < hello.size && count < CLD_MOST_WORKERS && read_worker(&workers[count], count) &&
+           give_threads(workers[count].device, root)) {
+        devices[count] = workers[count].device;
+        count++;
+    }
+    return count;
+}
+
+static const struct cld_device *root_device;
+
+static void connect_cluster(void) {
+    if (!*cld_setting(CL_DRIVER_CLUSTER_SETTING))
+        return;
+    int descriptor = start_link();
+    if (descriptor < 0) {
+        cld_log(1, "cannot start the process that connects with the cluster");
+        return;
+    }
+    limit(descriptor, STEPS * timeout());
+    workers = calloc(CLD_MOST_WORKERS, sizeof *workers);
+    if (!workers || !receive_hello(descriptor)) {
+        cld_log(1, "there is no cluster at %s", cld_setting(CL_DRIVER_CLUSTER_SETTING));
+        close(descriptor);
+        return;
+    }
+    worker_count = read_workers(root_device);
+    limit(descriptor, timeout() + SPARE_TIME);
+    cld_copies_begin();
+    if (!worker_count || !cld_cluster_start_threads(descriptor)) {
+        cld_log(1, "the cluster at %s has no devices", cld_setting(CL_DRIVER_CLUSTER_SETTING));
+        worker_count = 0;
+        close(descriptor);
+    }
+}
+
+uint32_t cld_cluster_devices(const struct cld_device *root, struct cld_device *const **found) {
+    root_device = root;
+    pthread_once(&once, connect_cluster);
+    *found = devices;
+    return worker_count;
+}
+
+const void *cld_cluster_answer(const struct cld_device *device, cl_device_info query, size_t *size) {
+    const struct cld_worker *worker = device->worker;
+    for (uint32_t i = 0; i < worker->answer_count; i++)
+        if (worker->answers[i].query == query) {
+            *size = worker->answers[i].size;
+            return worker->answers[i].bytes;
+        }
+    return NULL;
+}
