@@ -34,8 +34,8 @@ _OWN = (
     "PREFERRED_LOCAL_ATOMIC_ALIGNMENT",
 )  # fmt: skip
 
-# CL_DRIVER_VERSION is none of CL_DEVICE_*.
-_DRIVER_VERSION = 0x102D
+# CLDRIVER_VERSION is none of CL_DEVICE_*.
+DRIVER_VERSION = 0x102D
 
 # Of what the driver can, what needs nothing of the host beyond buffers and arguments. Sub-groups are as long as
 # a vector of the CPU, which the host does not know of the worker's.
@@ -91,7 +91,7 @@ def number(name: str) -> int:
 def answers(ask: Callable[[int], bytes], host: str, cores: int) -> dict[int, bytes]:
     """The answers of a device, by query. ask: the driver's answer to one on that machine, which may raise
     LookupError. host, cores: what it is named after."""
-    found = {_DRIVER_VERSION: ask(_DRIVER_VERSION)}
+    found = {DRIVER_VERSION: ask(DRIVER_VERSION)}
     for name in _OWN:
         try:
             found[number(name)] = ask(number(name))

@@ -60,6 +60,7 @@ ORDER = (
     "door.answers",  # the form of what api answers
     "api",
     "door",
+    "cluster",
     "runtime",  # the program of a process of its own
     "host_device",  # as a program has it
     "accuracy",
