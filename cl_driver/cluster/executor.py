@@ -70,6 +70,9 @@ class Executor:
         self._enqueued: queue.SimpleQueue[tuple[_HANDLE | None, list[Any] | None, Any] | None] = (
             queue.SimpleQueue()
         )
+        self._lock = threading.Lock()  # of the next two
+        self._events: dict[int, _HANDLE] = {}  # of launches that have not ended
+        self._failures: set[int] = set()  # launches
         self._failed = False
         self._threads = [
             threading.Thread(target=work, name=f"cl_driver {name}", daemon=True)
@@ -178,11 +181,15 @@ class Executor:
         offset: list[int],
         size: list[int],
         local: list[int] | None,
+        needed: list[int],
         arguments: list[Any],
     ) -> None:
         answer = [messages.DONE, command, 0, 0, 0]
         event = _HANDLE()
+        waits = self._running(needed)
         try:
+            if waits is None:
+                raise CallError("clWaitForEvents", cl.CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST)
             kernel = self._kernel(program, name)
             for i, argument in enumerate(arguments):
                 self._set_argument(kernel, i, argument)
@@ -190,14 +197,36 @@ class Executor:
             words = _WORD * dimensions
             self._cl.call(
                 "clEnqueueNDRangeKernel", self._queue, kernel, dimensions, words(*offset), words(*size),
-                None if local is None else words(*local), 0, None, ctypes.byref(event),
+                None if local is None else words(*local), len(waits),
+                (_HANDLE * len(waits))(*waits) if waits else None, ctypes.byref(event),
             )  # fmt: skip
         except CallError as error:
             log(1, f"cluster: a launch of {name.decode(errors='replace')} has failed: {error}")
             answer[2] = error.status
+            self._failures.add(command)
             self._enqueued.put((None, answer, None))
         else:
+            with self._lock:
+                self._events[command] = event
             self._enqueued.put((event, answer, None))
+        for wait in waits or ():
+            self._cl.function("clReleaseEvent")(_HANDLE(wait))
+
+    def _running(self, commands: list[int]) -> list[int] | None:
+        """The events, retained, of those launches that have not ended; None if one has failed."""
+        with self._lock:
+            if not self._failures.isdisjoint(commands):
+                return None
+            found = [value for command in commands if (value := self._events.get(command, _HANDLE()).value)]
+            for event in found:
+                self._cl.function("clRetainEvent")(_HANDLE(event))
+            return found
+
+    def _forget_launch(self, command: int, status: int) -> None:
+        with self._lock:
+            self._events.pop(command, None)
+            if status:
+                self._failures.add(command)
 
     def _set_argument(self, kernel: _HANDLE, index: int, argument: Any) -> None:
         if argument is None:
@@ -307,6 +336,8 @@ class Executor:
 
     def _fill(self, answer: list[Any], status: int, event: _HANDLE, data: Any) -> None:
         answer[2] = status
+        if answer[0] == messages.DONE:
+            self._forget_launch(answer[1], status)
         if answer[0] == messages.DATA:
             answer[3] = b"" if status else memoryview(data)
         elif not status:

@@ -201,18 +201,19 @@ static bool receive(void *data, size_t size) {
     return true;
 }
 
-static uint64_t at_least(uint64_t time, uint64_t least) {
-    return time < least ? least : time;
-}
-
-/* Times of the worker's clock, in the order that the specification has for them. */
+/* Times of the worker's clock. It is known as well as messages are fast: a launch that seems to have begun before
+ * it was submitted, or to end later than now, is moved and keeps its duration. */
 static void set_times(struct cld_event *command, int64_t start, int64_t end, int64_t clock) {
-    uint64_t now = cld_now(), *times = command->times;
-    uint64_t began = at_least((uint64_t)(start + clock), times[CLD_TIME_SUBMIT]);
-    uint64_t ended = at_least((uint64_t)(end + clock), began);
-    times[CLD_TIME_START] = began < now ? began : now;
-    times[CLD_TIME_END] = ended < now ? ended : now;
-    command->has_times = true;
+    int64_t submitted = (int64_t)command->times[CLD_TIME_SUBMIT], now = (int64_t)cld_now();
+    int64_t most = now - submitted, duration = end < start ? 0 : end - start < most ? end - start : most;
+    int64_t began = start > INT64_MAX / 2 || clock > INT64_MAX / 2 ? submitted : start + clock;
+    if (began > now - duration)
+        began = now - duration;
+    if (began < submitted)
+        began = submitted;
+    command->times[CLD_TIME_START] = (uint64_t)began;
+    command->times[CLD_TIME_END] = (uint64_t)(began + duration);
+    command->elsewhere = CLD_SENT_WITH_TIMES;
 }
 
 static void end_launch(struct cld_worker *worker, uint64_t number, int64_t status, int64_t start,

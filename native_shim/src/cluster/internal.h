@@ -96,6 +96,9 @@ uint64_t cld_cluster_number(void);
 struct cld_worker *cld_worker_in(uint64_t set);
 struct cld_worker *cld_worker_at(uint32_t number);
 
+/* Without the lock: for the mover's table. */
+bool cld_launch_follows(struct cld_event *command, struct cld_event *before, bool passes_errors);
+
 /* The worker is sent the program of a launch, unless it has it. False: no memory. */
 bool cld_program_send(struct cld_event *command, struct cld_worker *worker);
 

@@ -8,11 +8,17 @@
 #include "kernel/kernel.h"
 #include "memory/mem.h"
 #include "object/call.h"
+#include "runtime/ready.h"
+
+/* Launches whose failure is a launch's own, of those that it follows on the worker. What has more waits here. */
+enum { MOST_NEEDED = 8 };
 
 /* A launch's message, ready but for what is known when it is sent. */
 struct cld_launch_message {
-    uint64_t number;
-    struct cld_msg arguments; /* a list */
+    uint64_t number; /* once it is sent, until then 0; under the lock, as what follows */
+    uint32_t needed_count;
+    uint64_t needed[MOST_NEEDED]; /* numbers of launches */
+    struct cld_msg arguments;     /* a list */
     bool has_local_size;
 };
 
@@ -77,15 +83,65 @@ static void put_sizes(struct cld_msg *msg, const uint64_t *sizes, uint32_t count
         cld_put_int(msg, (int64_t)sizes[i]);
 }
 
+/* A launch that a worker executes; launches of nothing end at once. */
+static bool is_remote(const struct cld_event *command) {
+    return command->operation == &cld_cluster_operation && command->total && !command->is_node;
+}
+
+/* With the lock held: whether the launch may be sent although that one has not ended, which was sent. */
+static bool may_follow(struct cld_event *command, const struct cld_event *before, bool passes_errors) {
+    struct cld_launch_message *message = command->kernel.message;
+    if (!is_remote(command) || command->queue->device != before->queue->device)
+        return false;
+    if (!passes_errors)
+        return true;
+    if (message->needed_count == MOST_NEEDED)
+        return false;
+    message->needed[message->needed_count++] = before->kernel.message->number;
+    return true;
+}
+
+/* Whoever asks holds the other one, or the lock of the queue whose newest command it is. */
+bool cld_launch_follows(struct cld_event *command, struct cld_event *before, bool passes_errors) {
+    if (before->operation != &cld_cluster_operation || !before->queue || !is_remote(command))
+        return false;
+    pthread_mutex_lock(&cld_cluster_lock);
+    bool is_running = cld_event_status(before) > 0 && before->elsewhere && before->kernel.message;
+    bool follows = is_running && may_follow(command, before, passes_errors);
+    pthread_mutex_unlock(&cld_cluster_lock);
+    return follows;
+}
+
+/* With the lock held: of those that wait for a launch that was just sent, those that may follow it wait no more.
+ */
+static void release_followers(struct cld_event *command, struct cld_ready *ready) {
+    struct cld_edge *edge = atomic_exchange_explicit(&command->dependents, NULL, memory_order_acq_rel);
+    while (edge) {
+        struct cld_edge *next = edge->next;
+        struct cld_event *dependent = (struct cld_event *)(edge->dependent & ~(uintptr_t)1);
+        if (may_follow(dependent, command, edge->dependent & 1)) {
+            if (atomic_fetch_sub_explicit(&dependent->blockers, 1, memory_order_acq_rel) == 1)
+                cld_ready_add(ready, dependent);
+        } else {
+            struct cld_edge *head = atomic_load_explicit(&command->dependents, memory_order_acquire);
+            do
+                edge->next = head;
+            while (!atomic_compare_exchange_weak_explicit(&command->dependents, &head, edge,
+                                                          memory_order_release, memory_order_acquire));
+        }
+        edge = next;
+    }
+}
+
 static bool send_launch(struct cld_event *command, struct cld_worker *worker) {
-    const struct cld_launch_message *message = command->kernel.message;
+    struct cld_launch_message *message = command->kernel.message;
     const struct cld_launch *launch = &command->kernel.launch;
     struct cld_item *item = cld_item_new(worker);
     uint64_t number = cld_cluster_number();
     if (!item)
         return false;
     struct cld_msg *msg = &item->message;
-    cld_put_list(msg, 8);
+    cld_put_list(msg, 9);
     cld_put_int(msg, CLD_LAUNCH_MESSAGE);
     cld_put_int(msg, (int64_t)number);
     cld_put_int(msg, (int64_t)command->kernel.info->executable->cluster_number);
@@ -96,6 +152,7 @@ static bool send_launch(struct cld_event *command, struct cld_worker *worker) {
         put_sizes(msg, launch->local_size, launch->work_dim);
     else
         cld_put_none(msg);
+    put_sizes(msg, message->needed, message->needed_count);
     void *arguments = cld_msg_grow(msg, message->arguments.size);
     if (arguments)
         memcpy(arguments, message->arguments.data, message->arguments.size);
@@ -104,12 +161,14 @@ static bool send_launch(struct cld_event *command, struct cld_worker *worker) {
         free(item);
         return false;
     }
+    message->number = number;
+    command->elsewhere = CLD_SENT;
     return cld_send(item);
 }
 
 /* True: it is sent, or will be when what it uses has come. */
 static bool start(struct cld_event *command, struct cld_self *self, struct cld_ready *ready) {
-    (void)self, (void)ready;
+    (void)self;
     if (!command->total)
         return false;
     if (!cld_cluster_is_here()) {
@@ -124,7 +183,9 @@ static bool start(struct cld_event *command, struct cld_self *self, struct cld_r
     } else if (cld_copies_gather(command, worker)) {
         bool is_sent = cld_program_send(command, worker) && cld_copies_send(command, worker) &&
                        send_launch(command, worker);
-        if (!is_sent)
+        if (is_sent)
+            release_followers(command, ready);
+        else
             cld_command_fail(command, CL_OUT_OF_HOST_MEMORY);
         is_done = !is_sent;
     } else {
@@ -142,10 +203,13 @@ static cl_int run_failed(struct cld_event *command, struct cld_self *self, uint6
 
 static void end(struct cld_event *command, cl_int status) {
     (void)status;
-    if (command->kernel.message) {
-        cld_msg_free(&command->kernel.message->arguments);
-        free(command->kernel.message);
-    }
+    pthread_mutex_lock(&cld_cluster_lock); /* others may look whether they follow it */
+    struct cld_launch_message *message = command->kernel.message;
+    command->kernel.message = NULL;
+    pthread_mutex_unlock(&cld_cluster_lock);
+    if (message)
+        cld_msg_free(&message->arguments);
+    free(message);
     if (command->kernel.args != command->inline_args)
         free(command->kernel.args);
     if (command->kernel.info)

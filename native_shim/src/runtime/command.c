@@ -49,7 +49,8 @@ struct cld_event *cld_command_new(struct cld_queue *queue, cl_command_type type,
     atomic_store_explicit(&command->error, 0, memory_order_relaxed);
     command->barrier = command->is_node = command->waits = false;
     command->enqueues = command->is_child = command->has_event = false;
-    command->uses_here = command->has_times = false;
+    command->uses_here = false;
+    command->elsewhere = CLD_NOT_SENT;
     command->profiled = (uint8_t)(queue->properties & (CLD_PROFILED | CLD_OBSERVED));
     command->timed = false;
     atomic_store_explicit(&command->dependents, NULL, memory_order_relaxed);
@@ -119,6 +120,8 @@ void cld_command_fail(struct cld_event *command, int32_t error) {
 
 /* Makes the command wait for the event. The wait list passes errors on; the order of a queue does not. */
 static void depend(struct cld_event *command, struct cld_event *event, struct cld_edge *edge, bool errors) {
+    if (__builtin_expect(command->context->is_spread, 0) && cld_mover()->follows(command, event, errors))
+        return;
     atomic_fetch_add_explicit(&command->blockers, 1, memory_order_relaxed);
     edge->dependent = (uintptr_t)command | errors;
     struct cld_edge *head = atomic_load_explicit(&event->dependents, memory_order_acquire);
@@ -427,7 +430,7 @@ static void complete(struct cld_event *event, int32_t status, struct cld_ready *
             cld_context_notify(queue->context, "a command of type %#x failed: %s", (unsigned)event->type,
                                cld_error_name(status));
         if (event->profiled) {
-            if (!cld_is_observed(event) && !event->has_times)
+            if (!cld_is_observed(event) && event->elsewhere != CLD_SENT_WITH_TIMES)
                 *end_of(event) = cld_now();
             if (event->is_child)
                 cld_family_tell_times(event);

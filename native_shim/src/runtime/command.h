@@ -102,6 +102,9 @@ enum cld_time {
 /* In cld_event.profiled; its neighbour is CLD_OBSERVED (object/observer.h). */
 enum { CLD_PROFILED = CL_QUEUE_PROFILING_ENABLE };
 
+/* What another machine has to do with a command (cluster/). */
+enum cld_elsewhere { CLD_NOT_SENT, CLD_SENT, CLD_SENT_WITH_TIMES /* which are there: those of its execution */ };
+
 enum { CLD_INLINE_EDGES = 3, CLD_INLINE_MEMS = 8, CLD_INLINE_ARGS = 256 };
 
 /* Threads have no copies, but tables of sums. */
@@ -134,9 +137,9 @@ struct cld_event {
     bool is_child : 1;     /* it was enqueued by a kernel */
     bool has_event : 1;    /* of a child: somebody has its handle, or had */
     bool uses_here : 1;    /* its memory objects are not moved meanwhile (object/mover.h) */
-    bool has_times : 1;    /* those of its execution are another machine's */
     uint8_t profiled;      /* CLD_PROFILED: the application may ask for times; CLD_OBSERVED */
     bool timed;            /* the operation is to learn from it even if it is short */
+    uint8_t elsewhere;     /* enum cld_elsewhere */
     _Atomic(struct cld_edge *) dependents;          /* CLD_EDGES_CLOSED when complete */
     _Atomic(struct cld_event_callback *) callbacks; /* written with cld_lock(event) held */
     union {

@@ -1,0 +1,1 @@
+"""Devices that are workers of a Dask cluster."""
