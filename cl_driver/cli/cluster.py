@@ -1,7 +1,7 @@
 """Lists the devices of a Dask cluster: versions, latency and bandwidth of the connection with each worker.
 
-Without an address it is CL_DRIVER_CLUSTER's. It needs Dask's distributed: pip install "cl_driver[cluster]". With
-CL_DRIVER_CLUSTER_PYTHON, that Python does the work.
+Without an address it is CL_DRIVER_CLUSTER's. It needs Dask's distributed: pip install "cl_driver[cluster]".
+With CL_DRIVER_CLUSTER_PYTHON, that Python does the work.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ import sys
 
 from .. import native, settings
 
-_AGAIN = "import sys; sys.path[:0] = sys.argv[2:3]; from cl_driver.cluster import survey; survey.main(sys.argv[1])"
+_AGAIN = (
+    "import sys; sys.path[:0] = sys.argv[2:3]; from cl_driver.cluster import survey; survey.main(sys.argv[1])"
+)
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

@@ -65,10 +65,10 @@ def is_file(place: str) -> bool:
 
 @contextlib.asynccontextmanager
 async def open_client(place: str, timeout: float) -> AsyncIterator[Any]:
-    """Dask's client; place: an address, or a scheduler file; timeout: seconds. Certificates are those of Dask's
-    configuration. ConnectError."""
+    """Dask's client; place: an address, or a scheduler file; timeout: seconds. Certificates are those of
+    Dask's configuration. ConnectError."""
     try:
-        from distributed import Client
+        from distributed import Client  # type: ignore[import-not-found]
     except ImportError as error:
         raise ConnectError(f"Dask's distributed is not installed here: {error}") from error
     where = {"scheduler_file": place} if is_file(place) else {"address": place}
@@ -98,7 +98,7 @@ async def connections(client: Any, timeout: float) -> list[Connection]:
 
 
 async def _open(client: Any, address: str, timeout: float) -> Connection | None:
-    from distributed.core import connect
+    from distributed.core import connect  # type: ignore[import-not-found]
 
     comm = None
     try:
@@ -108,7 +108,7 @@ async def _open(client: Any, address: str, timeout: float) -> Connection | None:
         kind, version, answers = await asyncio.wait_for(comm.read(), timeout)
         if kind != "device" or version != VERSION or answers is None:
             raise ConnectError("it has no device")
-    except (OSError, asyncio.TimeoutError, ValueError) as error:
+    except (OSError, ValueError) as error:
         log(1, f"cluster: {address} is no device: {error!r}")
         if comm is not None:
             comm.abort()

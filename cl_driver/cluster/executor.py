@@ -92,7 +92,7 @@ class Executor:
             thread.join()
 
     def _run(self) -> None:
-        operations = {
+        operations: dict[int, Callable[..., None]] = {
             messages.PROGRAM: self._program,
             messages.FORGET_PROGRAM: self._forget_program,
             messages.BUFFER: self._buffer,

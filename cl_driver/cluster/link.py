@@ -1,9 +1,9 @@
 """The process between a host and a cluster: python -m cl_driver.cluster.link, started by
 native_shim/src/cluster/start.c.
 
-It has Dask's distributed, which the host's process never loads, and hands on batches as they are: no command is
-looked at here. The socket carries frames both ways: a worker's number (u32), 4 bytes of nothing, the size (u64),
-a batch. The first frame to the host has the devices, [[address, [[query, value], ...]], ...].
+It has Dask's distributed, which the host's process never loads, and hands on batches as they are: no command
+is looked at here. The socket carries frames both ways: a worker's number (u32), 4 bytes of nothing, the size
+(u64), a batch. The first frame to the host has the devices, [[address, [[query, value], ...]], ...].
 """
 
 from __future__ import annotations

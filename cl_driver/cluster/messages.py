@@ -10,10 +10,11 @@ To a worker, in the order in which it executes them:
     FORGET_BUFFER    memory
     WRITE            memory, offset, bytes
     READ             request, memory, offset, size
-    LAUNCH           command, program, name of the kernel, offsets, global sizes, local sizes or None, commands
-                     that it fails with, arguments
+    LAUNCH           command, program, name of the kernel, offsets, global sizes, local sizes or None,
+                     commands that it fails with, arguments
 
-An argument is the bytes of a value, [memory, offset, size], the size of local memory, or None, a null pointer.
+An argument is the bytes of a value, [memory, offset, size], the size of local memory, or None, a null
+pointer.
 
 From a worker:
 

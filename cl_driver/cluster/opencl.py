@@ -78,7 +78,6 @@ class OpenCL:
                 raise CallError(name, cl.CL_INVALID_OPERATION)
             result = _HANDLE if name in _MAKERS else ctypes.c_int32
             found = self._functions[name] = ctypes.CFUNCTYPE(result)(address)
-            found.argtypes = None
         return found
 
     def call(self, name: str, *arguments: Any) -> None:

@@ -33,7 +33,8 @@ async def _transfer(connection: Connection) -> tuple[float, float]:
     await _exchange(connection, [])
     written = time.monotonic()
     requests = [
-        [messages.READ, number, _NUMBER, at, len(part)] for number, at in enumerate(range(0, _BYTES, len(part)))
+        [messages.READ, number, _NUMBER, at, len(part)]
+        for number, at in enumerate(range(0, _BYTES, len(part)))
     ]
     await connection.write("batch", codec.encode(requests))
     for _ in requests:
@@ -59,7 +60,7 @@ def _text(connection: Connection, query: int) -> str:
 async def _lines(place: str) -> list[str]:
     timeout = float(settings.integer("CL_DRIVER_CLUSTER_TIMEOUT") or 30)
     async with connect.open_client(place, timeout) as client:
-        import distributed
+        import distributed  # type: ignore[import-not-found]
 
         lines = [f"cl_driver {VERSION}, distributed {distributed.__version__}, {client.scheduler.address}"]
         for connection in await connect.connections(client, timeout):

@@ -59,7 +59,7 @@ def attach(dask_worker: Any) -> str:
     threads = dask_worker.state.nthreads
 
     async def serve(comm: Any) -> Any:
-        from distributed.core import Status
+        from distributed.core import Status  # type: ignore[import-not-found]
 
         await converse(comm, threads)
         return Status.dont_reply

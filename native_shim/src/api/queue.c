@@ -194,8 +194,7 @@ clCreateCommandQueueWithProperties(cl_context context_handle, cl_device_id devic
     CLD_REQUIRE_OR_NULL(!has_size || (bits & CL_QUEUE_ON_DEVICE), CL_INVALID_VALUE,
                         "CL_QUEUE_SIZE is for device queues");
     CLD_REQUIRE_OR_NULL(!(bits & CL_QUEUE_ON_DEVICE) || (has_device_queues() && !device->worker),
-                        CL_INVALID_QUEUE_PROPERTIES,
-                        "the device has no on-device queues");
+                        CL_INVALID_QUEUE_PROPERTIES, "the device has no on-device queues");
     /* cl_khr_priority_hints, cl_khr_throttle_hints: of queues on the host alone. */
     CLD_REQUIRE_OR_NULL(!(bits & CL_QUEUE_ON_DEVICE) || !(hints.priority | hints.throttle),
                         CL_INVALID_QUEUE_PROPERTIES, "hints are for queues of the host");

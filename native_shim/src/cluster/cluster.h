@@ -1,9 +1,9 @@
 /* Workers of a Dask cluster as devices (cl_driver/cluster/README.md).
  *
- * A launch on such a device is a command like any other until it is ready. Then it is a message in the list of
- * what is to be sent, and whoever has made it ready goes on; one thread sends, another receives, and completes
- * commands with what comes back. Every other command is executed here, on the memory object's memory of this
- * machine, which is fetched before if a worker has a newer copy (copies.c). */
+ * A launch on such a device is a command like any other until it is ready. Then it is a message in the list
+ * of what is to be sent, and whoever has made it ready goes on; one thread sends, another receives, and
+ * completes commands with what comes back. Every other command is executed here, on the memory object's
+ * memory of this machine, which is fetched before if a worker has a newer copy (copies.c). */
 #ifndef CLD_CLUSTER_H
 #define CLD_CLUSTER_H
 
@@ -13,15 +13,16 @@ struct cld_kernel;
 struct cld_mem;
 struct cld_msg;
 
-/* The devices of the cluster that CL_DRIVER_CLUSTER names; 0 where it names none. The first call connects, and
- * waits for it. Devices are never freed. root: this machine's, whose threads execute what is done here. */
+/* The devices of the cluster that CL_DRIVER_CLUSTER names; 0 where it names none. The first call connects,
+ * and waits for it. Devices are never freed. root: this machine's, whose threads execute what is done here.
+ */
 uint32_t cld_cluster_devices(const struct cld_device *root, struct cld_device *const **devices);
 
 /* The answer of such a device to a query, or NULL. */
 const void *cld_cluster_answer(const struct cld_device *device, cl_device_info query, size_t *size);
 
-/* Makes a launch, whose arguments and sizes are in command->kernel, one of the device of its queue, which is a
- * worker's. CL_INVALID_KERNEL_ARGS for arguments that cannot leave this machine, CL_OUT_OF_RESOURCES,
+/* Makes a launch, whose arguments and sizes are in command->kernel, one of the device of its queue, which is
+ * a worker's. CL_INVALID_KERNEL_ARGS for arguments that cannot leave this machine, CL_OUT_OF_RESOURCES,
  * CL_OUT_OF_HOST_MEMORY. */
 cl_int cld_cluster_launch(struct cld_event *command, const struct cld_kernel *kernel, bool has_local_size);
 

@@ -1,5 +1,5 @@
-/* The threads that send to workers and receive from them, by way of the process that connects with the cluster
- * (cl_driver/cluster/link.py). */
+/* The threads that send to workers and receive from them, by way of the process that connects with the
+ * cluster (cl_driver/cluster/link.py). */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdlib.h>
@@ -201,8 +201,8 @@ static bool receive(void *data, size_t size) {
     return true;
 }
 
-/* Times of the worker's clock. It is known as well as messages are fast: a launch that seems to have begun before
- * it was submitted, or to end later than now, is moved and keeps its duration. */
+/* Times of the worker's clock. It is known as well as messages are fast: a launch that seems to have begun
+ * before it was submitted, or to end later than now, is moved and keeps its duration. */
 static void set_times(struct cld_event *command, int64_t start, int64_t end, int64_t clock) {
     int64_t submitted = (int64_t)command->times[CLD_TIME_SUBMIT], now = (int64_t)cld_now();
     int64_t most = now - submitted, duration = end < start ? 0 : end - start < most ? end - start : most;

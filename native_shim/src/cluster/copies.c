@@ -1,9 +1,9 @@
 /* Memory objects: which machine has what was written last, and how it gets to where a command wants it.
  *
  * A launch on a worker has every buffer of its arguments sent there if it is not there yet, and what it may
- * write is nowhere else from then on. A command that is executed here has what it uses fetched first. Whatever
- * a worker is sent it does in that order, so that what is read after a launch was written by it, and nobody
- * waits but for what comes back. Sub-buffers are one with the buffer that they are of. */
+ * write is nowhere else from then on. A command that is executed here has what it uses fetched first.
+ * Whatever a worker is sent it does in that order, so that what is read after a launch was written by it, and
+ * nobody waits but for what comes back. Sub-buffers are one with the buffer that they are of. */
 #include <stdlib.h>
 #include <string.h>
 

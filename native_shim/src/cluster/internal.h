@@ -42,24 +42,24 @@ struct cld_item {
 struct cld_request {
     struct cld_request *next;
     uint64_t number;
-    struct cld_event *command;  /* a launch; NULL for what is read */
-    struct cld_copies *copies;  /* what is read for, at that offset */
+    struct cld_event *command; /* a launch; NULL for what is read */
+    struct cld_copies *copies; /* what is read for, at that offset */
     size_t offset, size;
 };
 
-/* Where the contents of a memory object are, of one that has no parent. There once a device elsewhere may want
- * it. */
+/* Where the contents of a memory object are, of one that has no parent. There once a device elsewhere may
+ * want it. */
 struct cld_copies {
     struct cld_mem *mem;
     uint64_t number;
-    uint64_t known;        /* workers that have memory for it */
-    uint64_t valid;        /* workers that have what was written last */
-    bool is_here;          /* so has this machine */
-    uint32_t users;        /* commands that use it here now */
-    uint64_t version;      /* of what was written last */
-    uint64_t fetched;      /* the version that is being fetched */
-    uint32_t missing;      /* answers with parts of that; 0: it is not being fetched */
-    bool failed;           /* one of these was an error */
+    uint64_t known;            /* workers that have memory for it */
+    uint64_t valid;            /* workers that have what was written last */
+    bool is_here;              /* so has this machine */
+    uint32_t users;            /* commands that use it here now */
+    uint64_t version;          /* of what was written last */
+    uint64_t fetched;          /* the version that is being fetched */
+    uint32_t missing;          /* answers with parts of that; 0: it is not being fetched */
+    bool failed;               /* one of these was an error */
     struct cld_event *waiting; /* commands that look again once it is here, or is not used any more */
 };
 
@@ -102,8 +102,8 @@ bool cld_launch_follows(struct cld_event *command, struct cld_event *before, boo
 /* The worker is sent the program of a launch, unless it has it. False: no memory. */
 bool cld_program_send(struct cld_event *command, struct cld_worker *worker);
 
-/* The worker has gone: what it was to answer never comes. Commands that have failed by that, and those that look
- * again, are added to the lists. */
+/* The worker has gone: what it was to answer never comes. Commands that have failed by that, and those that
+ * look again, are added to the lists. */
 void cld_worker_end(struct cld_worker *worker, struct cld_event **failed, struct cld_event **again);
 
 /* Without the lock: commands that may have become ready are executed; launches that failed are completed. */

@@ -10,7 +10,8 @@
 #include "object/call.h"
 #include "runtime/ready.h"
 
-/* Launches whose failure is a launch's own, of those that it follows on the worker. What has more waits here. */
+/* Launches whose failure is a launch's own, of those that it follows on the worker. What has more waits here.
+ */
 enum { MOST_NEEDED = 8 };
 
 /* A launch's message, ready but for what is known when it is sent. */
@@ -112,7 +113,8 @@ bool cld_launch_follows(struct cld_event *command, struct cld_event *before, boo
     return follows;
 }
 
-/* With the lock held: of those that wait for a launch that was just sent, those that may follow it wait no more.
+/* With the lock held: of those that wait for a launch that was just sent, those that may follow it wait no
+ * more.
  */
 static void release_followers(struct cld_event *command, struct cld_ready *ready) {
     struct cld_edge *edge = atomic_exchange_explicit(&command->dependents, NULL, memory_order_acq_rel);

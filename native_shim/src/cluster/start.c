@@ -43,8 +43,9 @@ struct cld_worker *cld_worker_in(uint64_t set) {
 /* Starts the process that connects. -I: nothing of the host's environment or folders. Its end of a socket, or
  * -1. */
 static int start_link(void) {
-    static const char code[] = "import sys; sys.path[:0] = sys.argv[3:4]; sys.path += sys.argv[4:]; "
-                               "from cl_driver.cluster.link import main; main(sys.argv[1], float(sys.argv[2]))";
+    static const char code[] =
+        "import sys; sys.path[:0] = sys.argv[3:4]; sys.path += sys.argv[4:]; "
+        "from cl_driver.cluster.link import main; main(sys.argv[1], float(sys.argv[2]))";
     const struct cld_guest_config *config = cld_guest_config();
     if (!config)
         return -1;

@@ -82,7 +82,8 @@ cl_int cld_check_queues(cl_uint num_queues, const cl_command_queue *queues,
         CLD_REQUIRE(queue, CL_INVALID_COMMAND_QUEUE, "queues[%u] is %s, not a command-queue", i,
                     cld_describe(queues[i]).text);
         CLD_REQUIRE(!queue->context->is_spread, CL_INVALID_COMMAND_QUEUE,
-                    "queues[%u] is of a context with devices of other machines, which has no command-buffers", i);
+                    "queues[%u] is of a context with devices of other machines, which has no command-buffers",
+                    i);
         context = context ? context : queue->context;
         CLD_REQUIRE(queue->context == context, CL_INVALID_CONTEXT,
                     "queues[%u] is of another context than the others or the command-buffer", i);

@@ -1,5 +1,5 @@
-/* Who moves memory objects between this machine and others: the cluster (cluster/copies.c), where there is one.
- * Folders below it ask by way of this table. */
+/* Who moves memory objects between this machine and others: the cluster (cluster/copies.c), where there is
+ * one. Folders below it ask by way of this table. */
 #ifndef CLD_MOVER_H
 #define CLD_MOVER_H
 
@@ -15,8 +15,8 @@ struct cld_mover {
     /* Before a ready command of a context that has devices elsewhere is executed here. True: what it is to
      * find here is on its way, and it becomes ready again. False: it may go on, or has failed. */
     bool (*fetch)(struct cld_event *command);
-    /* Whether a command of such a context need not wait for another here, for it comes behind it elsewhere. Asked
-     * when it is enqueued. passes_errors: it is to fail if that does. */
+    /* Whether a command of such a context need not wait for another here, for it comes behind it elsewhere.
+     * Asked when it is enqueued. passes_errors: it is to fail if that does. */
     bool (*follows)(struct cld_event *command, struct cld_event *before, bool passes_errors);
     /* A command that has had fetch() called, and was executed here, has ended. */
     void (*ended)(struct cld_event *command);

@@ -103,7 +103,11 @@ enum cld_time {
 enum { CLD_PROFILED = CL_QUEUE_PROFILING_ENABLE };
 
 /* What another machine has to do with a command (cluster/). */
-enum cld_elsewhere { CLD_NOT_SENT, CLD_SENT, CLD_SENT_WITH_TIMES /* which are there: those of its execution */ };
+enum cld_elsewhere {
+    CLD_NOT_SENT,
+    CLD_SENT,
+    CLD_SENT_WITH_TIMES /* which are there: those of its execution */
+};
 
 enum { CLD_INLINE_EDGES = 3, CLD_INLINE_MEMS = 8, CLD_INLINE_ARGS = 256 };
 
@@ -201,8 +205,8 @@ struct cld_event {
             uint32_t ahead_piece : 31;
             const struct cld_variant *variant; /* the info's, or NULL */
             union {
-                struct cld_ab_run *trial;      /* malloced, or NULL; of kernels without images */
-                struct cld_variant_wish *wish; /* likewise, of those with images: for `variant` */
+                struct cld_ab_run *trial;           /* malloced, or NULL; of kernels without images */
+                struct cld_variant_wish *wish;      /* likewise, of those with images: for `variant` */
                 struct cld_launch_message *message; /* likewise, of those on another machine */
             };
         } kernel;

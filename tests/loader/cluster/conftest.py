@@ -64,7 +64,12 @@ def running(environment: dict[str, str]) -> Iterator[Cluster]:
     try:
         yield Cluster(process, environment)
     finally:
-        process.communicate()
+        process.stdin.close()
+        try:
+            process.wait(timeout=20)
+        except subprocess.TimeoutExpired:  # workers that were harmed may hold it up; they end without it
+            process.kill()
+            process.wait()
 
 
 @pytest.fixture(scope="session")

@@ -72,13 +72,19 @@ class Host:
         flags |= cl.CL_MEM_COPY_HOST_PTR if data else 0
         return self.cl.make("clCreateBuffer", self.context, flags, 4 * COUNT, data)
 
-    def launch(self, queue: int, kernel: int, size: int, *arguments, local: int = 0, wait=(), event=None) -> None:
+    def launch(
+        self, queue: int, kernel: int, size: int, *arguments, local: int = 0, wait=(), event=None
+    ) -> None:
         """arguments: ints are of 32 bits; bytes as they are; (n,) is local memory, handles are [handle]."""
         for i, argument in enumerate(arguments):
             if isinstance(argument, tuple):
                 self.cl.ok("clSetKernelArg", kernel, i, argument[0], None)
             else:
-                data = struct.pack("<Q", argument[0]) if isinstance(argument, list) else struct.pack("<i", argument)
+                data = (
+                    struct.pack("<Q", argument[0])
+                    if isinstance(argument, list)
+                    else struct.pack("<i", argument)
+                )
                 self.cl.ok("clSetKernelArg", kernel, i, len(data), data)
         self.cl.ok(
             "clEnqueueNDRangeKernel", queue, kernel, 1, None, [size], [local] if local else None, len(wait),
@@ -160,9 +166,7 @@ def buffers() -> None:
     host.cl.ok("clEnqueueUnmapMemObject", host.queue, x, pointer, 0, None, None)
     host.launch(host.queue, increment, COUNT, [x], 1)
     assert host.read(host.queue, x) == [71] + [8] * 9 + [i + 6 for i in range(10, COUNT)]
-    part = host.cl.make(
-        "clCreateSubBuffer", x, 0, cl.CL_BUFFER_CREATE_TYPE_REGION, [1024, 400]
-    )
+    part = host.cl.make("clCreateSubBuffer", x, 0, cl.CL_BUFFER_CREATE_TYPE_REGION, [1024, 400])
     host.launch(host.queue, increment, 100, [part], -1)
     assert host.read(host.queue, x)[250:400] == [
         i + (5 if 256 <= i < 356 else 6) for i in range(250, 400)
@@ -258,8 +262,13 @@ def profiling() -> None:
         host.cl.ok("clWaitForEvents", 1, [event.value])
         taken = time.monotonic_ns() - start
         times = [
-            host.cl.integer("clGetEventProfilingInfo", event.value, getattr(cl, f"CL_PROFILING_COMMAND_{what}"))
-            for what in ("QUEUED", "SUBMIT", "START", "END")
+            host.cl.integer("clGetEventProfilingInfo", event.value, what)
+            for what in (
+                cl.CL_PROFILING_COMMAND_QUEUED,
+                cl.CL_PROFILING_COMMAND_SUBMIT,
+                cl.CL_PROFILING_COMMAND_START,
+                cl.CL_PROFILING_COMMAND_END,
+            )  # fmt: skip
         ]
         assert times == sorted(times)
         assert start <= times[0] and times[3] <= time.monotonic_ns()
@@ -340,7 +349,8 @@ def lost() -> None:
     assert any(b"CL_DEVICE_NOT_AVAILABLE" in text for text in host.notified), host.notified
     # What only the worker had is lost; the device stays and does nothing.
     data = (ctypes.c_int32 * COUNT)()
-    assert host.cl.call("clEnqueueReadBuffer", host.queues[0], x, 1, 0, 4 * COUNT, data, 0, None, None) == gone
+    read = host.cl.prepared("clEnqueueReadBuffer", host.queues[0], x, 1, 0, 4 * COUNT, data, 0, None, None)
+    assert read() == gone
     late = ctypes.c_void_p()
     host.launch(host.queues[0], increment, COUNT, [y], 1, event=late)
     host.cl.ok("clFinish", host.queues[0])

@@ -24,9 +24,10 @@ def test_devices(cluster):
     assert all(name.startswith(f"{socket.gethostname()}, 1 core: ") for name in names)
 
 
-def test_embedded(cluster):
-    """The control plane in the host's process is told what to keep of programs, too."""
-    cluster.run("kernels", CL_DRIVER_RUNTIME="process")
+@pytest.mark.parametrize("runtime", ["process", "embedded"])
+def test_runtime(cluster, runtime):
+    """Where the control plane runs makes no difference; in the host's Python it is a part of that."""
+    cluster.run("kernels", CL_DRIVER_RUNTIME=runtime)
 
 
 def test_traced(cluster, tmp_path):
@@ -54,7 +55,8 @@ def test_no_cluster(cluster, environment):
     """An address where there is nothing: the platform is as without one."""
     program = (
         "from tests.loader.opencl import OpenCL; import ctypes; c = OpenCL('libOpenCL.so.1'); "
-        "n = ctypes.c_uint32(); c.ok('clGetDeviceIDs', c.platform(), 0xFFFFFFFF, 0, None, n); assert n.value == 1"
+        "n = ctypes.c_uint32(); c.ok('clGetDeviceIDs', c.platform(), 0xFFFFFFFF, 0, None, n); "
+        "assert n.value == 1"
     )
     nowhere = {"CL_DRIVER_CLUSTER": "tcp://127.0.0.1:1", "CL_DRIVER_CLUSTER_TIMEOUT": "2"}
     for more in (nowhere, nowhere | {"CL_DRIVER_CLUSTER_PYTHON": "/nowhere/python"}):

@@ -1,0 +1,1 @@
+"""cl_driver/cluster, as far as it needs neither a cluster nor a device."""

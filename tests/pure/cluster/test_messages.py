@@ -1,0 +1,17 @@
+"""The numbers of messages are the same in C and Python."""
+
+from __future__ import annotations
+
+import re
+
+from cl_driver.cluster import messages
+from tests.conftest import ROOT
+
+
+def test_c_has_the_same_numbers():
+    text = (ROOT / "native_shim" / "src" / "cluster" / "messages.h").read_text()
+    found = {name: int(number) for name, number in re.findall(r"CLD_(\w+)_MESSAGE = (\d+)", text)}
+    assert len(found) == 12
+    assert found == {name: getattr(messages, name) for name in found}
+    assert f"CLD_MOST_MESSAGE_BYTES = {messages.MOST_BYTES >> 20} << 20" in text
+    assert messages.NOBODY == 2**32 - 1 and "#define CLD_NOBODY UINT32_MAX" in text

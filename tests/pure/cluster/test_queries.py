@@ -1,0 +1,60 @@
+"""What a worker's device answers: the driver's answers without what cannot be done from elsewhere."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+
+from cl_driver.api.generated import enums as cl
+from cl_driver.cluster import queries
+
+
+def name_versions(*names: str) -> bytes:
+    return b"".join(struct.pack("<I64s", 1 << 22, name.encode()) for name in names)
+
+
+def driver(query: int) -> bytes:
+    """A driver that has everything."""
+    if query in (cl.CL_DEVICE_EXTENSIONS_WITH_VERSION, cl.CL_DEVICE_OPENCL_C_FEATURES):
+        return name_versions("cl_khr_fp64", "cl_khr_subgroups", "__opencl_c_fp64", "__opencl_c_images")
+    if query == cl.CL_DEVICE_EXTENSIONS:
+        return b"cl_khr_fp64 cl_khr_subgroups cl_khr_command_buffer\0"
+    if query == cl.CL_DEVICE_NAME:
+        return b"A CPU\0"
+    return struct.pack("<Q", query)
+
+
+@pytest.mark.parametrize(("cores", "words"), [(1, "1 core"), (64, "64 cores")])
+def test_name(cores, words):
+    found = queries.answers(driver, "host", cores)
+    assert found[cl.CL_DEVICE_NAME] == f"host, {words}: A CPU".encode() + b"\0"
+
+
+def test_what_is_absent_is_said_to_be():
+    found = queries.answers(driver, "host", 1)
+    for name in ("SVM_CAPABILITIES", "IMAGE_SUPPORT", "PIPE_SUPPORT", "PARTITION_PROPERTIES", "MAX_SAMPLERS"):
+        assert set(found[queries.number(name)]) == {0}
+    assert found[cl.CL_DEVICE_EXTENSIONS] == b"cl_khr_fp64\0"
+    assert found[cl.CL_DEVICE_EXTENSIONS_WITH_VERSION] == name_versions("cl_khr_fp64")
+    assert found[cl.CL_DEVICE_OPENCL_C_FEATURES] == name_versions("__opencl_c_fp64")
+    assert found[cl.CL_DEVICE_EXECUTION_CAPABILITIES] == struct.pack("<Q", cl.CL_EXEC_KERNEL)
+    assert cl.CL_DEVICE_PLATFORM not in found and cl.CL_DEVICE_SUB_GROUP_SIZES_INTEL not in found
+
+
+def test_what_the_driver_does_not_have_is_no_query():
+    def ask(query: int) -> bytes:
+        if query == cl.CL_DEVICE_HALF_FP_CONFIG:
+            raise LookupError
+        return driver(query)
+
+    found = queries.answers(ask, "host", 1)
+    assert cl.CL_DEVICE_HALF_FP_CONFIG not in found
+    assert found[cl.CL_DEVICE_LOCAL_MEM_SIZE] == driver(cl.CL_DEVICE_LOCAL_MEM_SIZE)
+
+
+def test_extensions_are_known_ones():
+    from cl_driver.device import capabilities
+
+    known = {name for row in capabilities.CAPABILITIES for name in row.extensions}
+    assert known >= queries.EXTENSIONS
