@@ -269,8 +269,9 @@ _ROWS = (
         "CL_DRIVER_CLUSTER",
         "string",
         "",
-        "A Dask cluster whose workers are devices, too: its scheduler's address, as tcp://host:8786 or tls:// "
-        "with the certificates of Dask's configuration, or a scheduler file, as a path with a / in it.",
+        "A Dask cluster whose workers are devices, too: its scheduler's address, as tcp://host:8786 or "
+        "tls:// with the certificates of Dask's configuration, or a scheduler file, as a path with a / in "
+        "it.",
     ),
     Setting(
         "CL_DRIVER_CLUSTER_TIMEOUT",

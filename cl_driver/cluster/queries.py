@@ -1,5 +1,5 @@
-"""What a worker's device answers to clGetDeviceInfo: what the driver says there, less what cannot be done from
-another machine."""
+"""What a worker's device answers to clGetDeviceInfo: what the driver says there, less what cannot be done
+from another machine."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ _OWN = (
 # CLDRIVER_VERSION is none of CL_DEVICE_*.
 DRIVER_VERSION = 0x102D
 
-# Of what the driver can, what needs nothing of the host beyond buffers and arguments. Sub-groups are as long as
-# a vector of the CPU, which the host does not know of the worker's.
+# Of what the driver can, what needs nothing of the host beyond buffers and arguments. Sub-groups are as long
+# as a vector of the CPU, which the host does not know of the worker's.
 EXTENSIONS = frozenset((
     "cl_khr_byte_addressable_store", "cl_khr_create_command_queue", "cl_khr_expect_assume",
     "cl_khr_extended_async_copies", "cl_khr_extended_bit_ops", "cl_khr_extended_versioning", "cl_khr_fp16",
@@ -62,8 +62,8 @@ _NONE_OF = {
         "IMAGE_PITCH_ALIGNMENT", "IMAGE_BASE_ADDRESS_ALIGNMENT", "MAX_PIPE_ARGS",
         "PIPE_MAX_ACTIVE_RESERVATIONS", "PIPE_MAX_PACKET_SIZE", "QUEUE_ON_DEVICE_PREFERRED_SIZE",
         "QUEUE_ON_DEVICE_MAX_SIZE", "MAX_ON_DEVICE_QUEUES", "MAX_ON_DEVICE_EVENTS", "MAX_NUM_SUB_GROUPS",
-        "SUB_GROUP_INDEPENDENT_FORWARD_PROGRESS", "PARTITION_MAX_SUB_DEVICES", "IMAGE_SUPPORT", "PIPE_SUPPORT",
-        "HOST_UNIFIED_MEMORY",
+        "SUB_GROUP_INDEPENDENT_FORWARD_PROGRESS", "PARTITION_MAX_SUB_DEVICES", "IMAGE_SUPPORT",
+        "PIPE_SUPPORT", "HOST_UNIFIED_MEMORY",
     ),
     "ulong": (
         "SVM_CAPABILITIES", "QUEUE_ON_DEVICE_PROPERTIES", "DEVICE_ENQUEUE_CAPABILITIES",

@@ -70,7 +70,8 @@ async def _lines(place: str) -> list[str]:
             lines += [
                 f"{connection.address}: {_text(connection, queries.number('NAME'))}",
                 f"    {_text(connection, queries.number('VERSION'))}, driver {version}",
-                f"    round trip {taken / 1e3:.0f} us, {there / 1e6:.0f} MB/s there, {back / 1e6:.0f} MB/s back",
+                f"    round trip {taken / 1e3:.0f} us, "
+                f"{there / 1e6:.0f} MB/s there, {back / 1e6:.0f} MB/s back",
             ]
             connection.close()
         return lines

@@ -1,7 +1,7 @@
 """What runs in a Dask worker: one handler beside those of Dask, which serves hosts until they close.
 
-A connection carries Dask's own messages, of plain data only: ["ping", n] and ["batch", bytes] from a host, the
-first of them the device ([version, answers]), ["pong", n, ns of this machine's clock] and ["batch", bytes] to
+A connection carries Dask's own messages, of plain data only: ["ping", n] and ["batch", bytes] from a host;
+["device", version, answers] as the first one, ["pong", n, ns of this machine's clock] and ["batch", bytes] to
 it.
 """
 

@@ -288,7 +288,7 @@ static void look_in_child(struct cld_event *command) {
 }
 
 static bool fetch_command(struct cld_event *command) {
-    if (command->operation == &cld_cluster_operation || command->uses_here ||
+    if (command->operation == &cld_cluster_operation || command->elsewhere == CLD_USED_HERE ||
         atomic_load_explicit(&command->error, memory_order_relaxed))
         return false;
     if (!cld_cluster_is_here()) {
@@ -299,7 +299,7 @@ static bool fetch_command(struct cld_event *command) {
     bool is_ready = gather_here(command);
     if (is_ready) {
         use_here(command);
-        command->uses_here = true;
+        command->elsewhere = CLD_USED_HERE;
     }
     bool has_failed = atomic_load_explicit(&command->error, memory_order_relaxed);
     pthread_mutex_unlock(&cld_cluster_lock);
@@ -319,7 +319,7 @@ void cld_cluster_push(struct cld_event *again) {
 
 static void command_ended(struct cld_event *command) {
     struct cld_event *again = NULL;
-    command->uses_here = false;
+    command->elsewhere = CLD_NOT_ELSEWHERE;
     if (!cld_cluster_is_here())
         return;
     pthread_mutex_lock(&cld_cluster_lock);

@@ -49,8 +49,7 @@ struct cld_event *cld_command_new(struct cld_queue *queue, cl_command_type type,
     atomic_store_explicit(&command->error, 0, memory_order_relaxed);
     command->barrier = command->is_node = command->waits = false;
     command->enqueues = command->is_child = command->has_event = false;
-    command->uses_here = false;
-    command->elsewhere = CLD_NOT_SENT;
+    command->elsewhere = CLD_NOT_ELSEWHERE;
     command->profiled = (uint8_t)(queue->properties & (CLD_PROFILED | CLD_OBSERVED));
     command->timed = false;
     atomic_store_explicit(&command->dependents, NULL, memory_order_relaxed);
@@ -417,7 +416,7 @@ static void complete(struct cld_event *event, int32_t status, struct cld_ready *
     struct cld_queue *queue = event->queue;
     if (cld_is_observed(event))
         cld_command_note_end(event, status);
-    if (__builtin_expect(event->uses_here, 0))
+    if (__builtin_expect(event->elsewhere == CLD_USED_HERE, 0))
         cld_mover()->ended(event);
     if (event->is_node) {
         event->node.whole->ended(event, status, ready);

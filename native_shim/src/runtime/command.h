@@ -102,11 +102,12 @@ enum cld_time {
 /* In cld_event.profiled; its neighbour is CLD_OBSERVED (object/observer.h). */
 enum { CLD_PROFILED = CL_QUEUE_PROFILING_ENABLE };
 
-/* What another machine has to do with a command (cluster/). */
+/* What other machines have to do with a command (cluster/). */
 enum cld_elsewhere {
-    CLD_NOT_SENT,
+    CLD_NOT_ELSEWHERE,
     CLD_SENT,
-    CLD_SENT_WITH_TIMES /* which are there: those of its execution */
+    CLD_SENT_WITH_TIMES, /* which are there: those of its execution */
+    CLD_USED_HERE,       /* it is executed here, and what it uses is not moved meanwhile (object/mover.h) */
 };
 
 enum { CLD_INLINE_EDGES = 3, CLD_INLINE_MEMS = 8, CLD_INLINE_ARGS = 256 };
@@ -140,7 +141,6 @@ struct cld_event {
     bool enqueues : 1;     /* it is a kernel that may enqueue others */
     bool is_child : 1;     /* it was enqueued by a kernel */
     bool has_event : 1;    /* of a child: somebody has its handle, or had */
-    bool uses_here : 1;    /* its memory objects are not moved meanwhile (object/mover.h) */
     uint8_t profiled;      /* CLD_PROFILED: the application may ask for times; CLD_OBSERVED */
     bool timed;            /* the operation is to learn from it even if it is short */
     uint8_t elsewhere;     /* enum cld_elsewhere */

@@ -36,7 +36,8 @@ kernel void spin(global volatile int *x) {
 
 
 class Host:
-    """A context of some devices, by their number, with a queue for each. notified: what its callback is told."""
+    """A context of some devices, by their number, with a queue for each. notified: what its callback is
+    told."""
 
     def __init__(self, *numbers: int, profiled: bool = False) -> None:
         self.cl = OpenCL("libOpenCL.so.1")
