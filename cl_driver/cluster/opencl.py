@@ -70,7 +70,7 @@ class OpenCL:
         self.device = device
 
     def function(self, name: str) -> Any:
-        """A function by its name; its result is a status, or a handle."""
+        """A function by its name; its result is a status, or a handle. CallError if there is none."""
         found = self._functions.get(name)
         if found is None:
             address = self._find(name.encode())
