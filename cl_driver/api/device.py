@@ -67,7 +67,7 @@ def device_limits(device: Device, cpus: list[int]) -> list[Any]:
 
 @entrypoint("cluster_device", Device)
 def cluster_device(root: Device) -> tuple[int]:
-    """The key of a peer for a worker of a cluster (4.2). To the control plane it is a part of the root device:
+    """The key of a peer for a worker of a cluster (4.2). To the control plane it is a part of the root:
     what is built for it here tells what its kernels are; the worker builds its own code."""
     return (adopt(Device(root.cpus, (), root)),)
 
