@@ -1,7 +1,7 @@
 /* What the files of this folder share. All of it is guarded by one lock, which is held for no longer than it
  * takes to change a list; nothing else is taken or called while it is held but cld_object_hold(). */
-#ifndef CLD_CLUSTER_INTERNAL_H
-#define CLD_CLUSTER_INTERNAL_H
+#ifndef CLD_INTERNAL_H
+#define CLD_INTERNAL_H
 
 #include <pthread.h>
 
