@@ -58,11 +58,13 @@ FOLDERS = (
     "command_buffer",
     "trace",
     "api",
+    "executor",
     "validation",
     "icd",
 )
 EXPORTS = (
     "clGetExtensionFunctionAddress",
+    "cld_executor_functions",
     "clGetPlatformInfo",
     *dispatch.ICD_NAMES,
 )

@@ -13,7 +13,7 @@ from ..version import VERSION
 from . import worker
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Iterable
 
 
 class ConnectError(OSError):
@@ -30,15 +30,15 @@ class Connection:
         self._comm = comm
         self._writing = asyncio.Lock()
 
-    async def write(self, kind: str, value: Any) -> None:
-        """Sends ["batch", bytes] or ["ping", number]. OSError if it is closed."""
+    async def write(self, kind: str, value: Any, payloads: Iterable[Any] = ()) -> None:
+        """Sends ["batch", bytes, payloads] or ["ping", number]. OSError if it is closed."""
         async with self._writing:
-            await self._comm.write([kind, value])
+            await self._comm.write([kind, value, *worker.frames(payloads)])
 
     async def read(self) -> list[Any]:
-        """The next message, ["pong", number, ns] or ["batch", bytes]. OSError if it is closed."""
-        message: list[Any] = list(await self._comm.read())
-        return message
+        """The next message, ["pong", number, ns] or ["batch", bytes, payloads]. OSError if it is closed."""
+        kind, value, *rest = await self._comm.read()
+        return [kind, value, worker.contents(rest) if kind == "batch" else rest[0]]
 
     async def ping(self) -> tuple[int, int]:
         """How long a message and its answer take, and what is to be added to the worker's clock, both in ns.
@@ -103,7 +103,7 @@ async def _open(client: Any, address: str, timeout: float) -> Connection | None:
     comm = None
     try:
         arguments = client.security.get_connection_args("worker")
-        comm = await connect(address, timeout=timeout, **arguments)
+        comm = await connect(address, timeout=timeout, deserialize=False, **arguments)
         await comm.write({"op": worker.OPERATION, "reply": False})
         kind, version, answers = await asyncio.wait_for(comm.read(), timeout)
         if kind != "device" or version != VERSION or answers is None:

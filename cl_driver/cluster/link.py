@@ -2,18 +2,23 @@
 native_shim/src/cluster/start.c.
 
 It has Dask's distributed, which the host's process never loads, and hands on batches as they are: no command
-is looked at here. The socket carries frames both ways: a worker's number (u32), 4 bytes of nothing, the size
-(u64), a batch. The first frame to the host has the devices, [[address, [[query, value], ...]], ...].
+is looked at here. The socket carries frames both ways: a worker's number (u32), the kind (u16), the number of
+payloads (u16), the size of a batch (u64), where each payload is and its size (u64 both), the batch. The host
+begins with the memory that payloads are in; the first frame to it has the devices, [[address, [[query,
+value], ...]], ...].
 """
 
 from __future__ import annotations
 
 import asyncio
+import ctypes
+import mmap
 import os
 import socket
 import struct
 import sys
 import time
+import weakref
 from typing import TYPE_CHECKING, Any
 
 from ..door import codec
@@ -22,32 +27,82 @@ from ..spawn import CHILD_DESCRIPTOR
 from . import connect, messages
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from .connect import Connection
 
-_HEAD = struct.Struct("<IIQ")
+_HEAD = struct.Struct("<IHHQ")
+_PAYLOAD = struct.Struct("<QQ")
+_HALF = messages.PLACES * messages.MOST_BYTES
 
 # Signs of life of this process to the host, in seconds.
 _BEAT = 1.0
 
 
 class Host:
-    """The socket's end here. Frames are written whole and in order."""
+    """The socket's end here, and the memory that is shared. Frames are written whole and in order."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, memory: mmap.mmap) -> None:
         self._reader = reader
         self._writer = writer
+        self._memory = memory
+        self._loop = asyncio.get_running_loop()
+        self._view = memoryview(memory)
+        # Where what comes from workers may be put; the host says when it has used it.
+        self._places = [_HALF + i * messages.MOST_BYTES for i in range(messages.PLACES)]
+        self._has_places = asyncio.Condition()
+        self._unused: list[tuple[int, int]] = []  # of payloads for workers: the host is to be told
 
-    async def read(self) -> tuple[int, bytes]:
-        """A worker's number, and a batch. EOFError when the host has gone."""
-        head = await self._reader.readexactly(_HEAD.size)
-        number, _, size = _HEAD.unpack(head)
-        return number, await self._reader.readexactly(size)
+    async def read(self) -> tuple[int, bytes, list[memoryview]]:
+        """A worker's number, a batch and its payloads. EOFError when the host has gone."""
+        while True:
+            head = await self._reader.readexactly(_HEAD.size)
+            number, kind, count, size = _HEAD.unpack(head)
+            rest = await self._reader.readexactly(count * _PAYLOAD.size + size)
+            found = list(_PAYLOAD.iter_unpack(rest[: count * _PAYLOAD.size]))
+            if kind == messages.BATCH_FRAME:
+                return number, rest[count * _PAYLOAD.size :], [self._payload(*one) for one in found]
+            async with self._has_places:
+                self._places += [at for at, _ in found]
+                self._has_places.notify_all()
 
-    async def write(self, number: int, batch: bytes) -> None:
+    def _payload(self, at: int, size: int) -> memoryview:
+        """A part of the memory; the host has its place back when nobody holds it any more, which is when Dask
+        has sent it."""
+        place = (ctypes.c_char * size).from_buffer(self._memory, at)
+        weakref.finalize(place, self._forget, at, size).atexit = False
+        return memoryview(place).cast("B")
+
+    def _forget(self, at: int, size: int) -> None:
+        self._unused.append((at, size))
+        self._loop.call_soon_threadsafe(self._tell_unused)  # Dask may have threads for large messages
+
+    def _tell_unused(self) -> None:
+        if self._unused:
+            parts = [_PAYLOAD.pack(*one) for one in self._unused]
+            self._unused.clear()
+            head = _HEAD.pack(messages.NOBODY, messages.FREE_FRAME, len(parts), 0)
+            self._writer.write(head + b"".join(parts))
+
+    def taken(self, number: int) -> None:
+        """Tells that a batch is on its way to a worker."""
+        self._writer.write(_HEAD.pack(number, messages.TAKEN_FRAME, 0, 0))
+
+    async def write(self, number: int, batch: bytes, payloads: Sequence[memoryview] = ()) -> None:
         """Sends a frame; waits where the host does not read."""
-        self._writer.write(_HEAD.pack(number, 0, len(batch)))
-        self._writer.write(batch)
+        where = [await self._put(payload) for payload in payloads]
+        self._writer.write(
+            _HEAD.pack(number, messages.BATCH_FRAME, len(payloads), len(batch)) + b"".join(where) + batch
+        )
         await self._writer.drain()
+
+    async def _put(self, payload: memoryview) -> bytes:
+        size = payload.nbytes
+        async with self._has_places:
+            await self._has_places.wait_for(lambda: self._places)
+            at = self._places.pop()
+        self._view[at : at + size] = memoryview(payload).cast("B")
+        return _PAYLOAD.pack(at, size)
 
 
 class Worker:
@@ -63,13 +118,13 @@ class Worker:
         self._is_pinging = False  # whether an answer is due
         self._heard = time.monotonic()
         self._best = sys.maxsize  # ns of the shortest round trip, which tells the clocks apart best
-        self._out: asyncio.Queue[tuple[str, Any]] = asyncio.Queue()
+        self._out: asyncio.Queue[tuple[str, Any, list[memoryview]]] = asyncio.Queue()
         self._gone = False
 
-    def put(self, batch: bytes) -> None:
+    def put(self, batch: bytes, payloads: list[memoryview]) -> None:
         """Takes a batch for the worker; what comes after its end is dropped."""
         if not self._gone:
-            self._out.put_nowait(("batch", batch))
+            self._out.put_nowait(("batch", batch, payloads))
 
     async def run(self) -> None:
         """Serves it, and tells the host when it has gone."""
@@ -85,19 +140,22 @@ class Worker:
 
     async def _send(self) -> None:
         while True:
-            kind, value = await self._out.get()
+            kind, value, payloads = await self._out.get()
             if kind == "ping":
                 self._pinged = time.monotonic_ns()
-            await self._connection.write(kind, value)
+            await self._connection.write(kind, value, payloads)
+            del payloads
+            if kind == "batch":
+                self._host.taken(self._number)
 
     async def _receive(self) -> None:
         while True:
-            kind, *values = await self._connection.read()
+            kind, value, more = await self._connection.read()
             self._heard = time.monotonic()
             if kind == "batch":
-                await self._host.write(self._number, values[0])
+                await self._host.write(self._number, value, more)
             else:
-                await self._align(values[1])
+                await self._align(more)
 
     async def _align(self, there: int) -> None:
         taken, offset = connect.clock(self._pinged, there, time.monotonic_ns())
@@ -114,7 +172,7 @@ class Worker:
                 raise TimeoutError(f"it has not answered for {self._timeout:g} seconds")
             if not self._is_pinging:
                 self._is_pinging = True
-                self._out.put_nowait(("ping", 0))
+                self._out.put_nowait(("ping", 0, []))
             await asyncio.sleep(min(_BEAT, self._timeout / 4))
 
 
@@ -134,15 +192,21 @@ async def serve(host: Host, place: str, timeout: float) -> None:
         tasks = [asyncio.ensure_future(one.run()) for one in workers]
         tasks.append(asyncio.ensure_future(_beat(host)))
         while True:
-            number, batch = await host.read()
-            workers[number].put(batch)
+            number, batch, payloads = await host.read()
+            workers[number].put(batch, payloads)
+            del payloads
 
 
 async def _main(place: str, timeout: float) -> None:
     end = socket.socket(fileno=CHILD_DESCRIPTOR)
+    _, descriptors, _, _ = socket.recv_fds(end, 1, 1)
+    if not descriptors:
+        raise EOFError("the host shares no memory")
+    memory = mmap.mmap(descriptors[0], 2 * _HALF)
+    os.close(descriptors[0])
     end.setblocking(False)
     reader, writer = await asyncio.open_connection(sock=end, limit=messages.MOST_BYTES)
-    host = Host(reader, writer)
+    host = Host(reader, writer, memory)
     try:
         await serve(host, place, timeout)
     except connect.ConnectError as error:

@@ -1,6 +1,8 @@
 """What hosts and workers tell one another: lists of the door's plain data, which begin with these numbers.
 
 native_shim/src/cluster/messages.h has the same ones. A batch is a sequence of such lists (door/codec.py).
+Contents of memory objects are bytes in it, or where they are large their size: then they are the next payload
+of those that come with the batch.
 
 To a worker, in the order in which it executes them:
 
@@ -8,7 +10,7 @@ To a worker, in the order in which it executes them:
     FORGET_PROGRAM   program
     BUFFER           memory, bytes
     FORGET_BUFFER    memory
-    WRITE            memory, offset, bytes
+    WRITE            memory, offset, contents
     READ             request, memory, offset, size
     LAUNCH           command, program, name of the kernel, offsets, global sizes, local sizes or None,
                      commands that it fails with, arguments
@@ -19,8 +21,9 @@ pointer.
 From a worker:
 
     DONE             command, status, start, end     in ns of the worker's clock; 0 if it never began
-    DATA             request, status, bytes
+    DATA             request, status, contents
     BUILT            program, status, log            of a build that failed
+    PRINTED          0, 0, text                      of kernels, for stdout; before the DONE of the launch
 
 From the process that connects a host with the cluster (link.py), about a worker:
 
@@ -43,9 +46,19 @@ DATA = 2
 BUILT = 3
 CLOCK = 4
 GONE = 5
+PRINTED = 6
 
-# Bytes of one WRITE or READ at most: others get their turn between them.
-MOST_BYTES = 8 << 20
+# Bytes of one WRITE or READ at most: others get their turn between them. And of contents in a batch.
+MOST_BYTES = 4 << 20
+MOST_INLINE_BYTES = 32 << 10
+
+# Frames of the socket between a host and its link (link.py).
+BATCH_FRAME = 0
+TAKEN_FRAME = 1
+FREE_FRAME = 2
+
+# Places for payloads in the memory that both share, of MOST_BYTES each: the first half is for workers.
+PLACES = 6
 
 # In the place of a worker's number: what is about none, the list of devices and the signs of life.
 NOBODY = 0xFFFFFFFF

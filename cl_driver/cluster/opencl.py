@@ -12,12 +12,6 @@ from ..api.generated import enums as cl
 _HANDLE = ctypes.c_void_p
 _WORD = ctypes.c_size_t
 
-# Their results; all others return a status.
-_MAKERS = (
-    "clCreateContext", "clCreateCommandQueueWithProperties", "clCreateBuffer", "clCreateSubBuffer",
-    "clCreateProgramWithIL", "clCreateKernel", "clLinkProgram",
-)  # fmt: skip
-
 # Of the worker's environment. What it runs for others is no host of a cluster itself.
 _CLUSTER = "CL_DRIVER_CLUSTER"
 _THREADS = "CL_DRIVER_THREADS"
@@ -51,12 +45,12 @@ def _set_environment(values: dict[str, str | None]) -> None:
 
 
 class OpenCL:
-    """The functions of the driver, and its device."""
+    """The functions of the driver, and its device. library: the driver's."""
 
     def __init__(self, threads: int) -> None:
         """threads: that the device has, unless a setting says so. OSError if there is no library, CallError
         if there is no device."""
-        library = _load(threads)
+        self.library = library = _load(threads)
         find = library.clGetExtensionFunctionAddress
         find.restype, find.argtypes = _HANDLE, [ctypes.c_char_p]
         self._find = find
@@ -70,14 +64,13 @@ class OpenCL:
         self.device = device
 
     def function(self, name: str) -> Any:
-        """A function by its name; its result is a status, or a handle. CallError if there is none."""
+        """A function by its name, whose result is a status. CallError if there is none."""
         found = self._functions.get(name)
         if found is None:
             address = self._find(name.encode())
             if not address:
                 raise CallError(name, cl.CL_INVALID_OPERATION)
-            result = _HANDLE if name in _MAKERS else ctypes.c_int32
-            found = self._functions[name] = ctypes.CFUNCTYPE(result)(address)
+            found = self._functions[name] = ctypes.CFUNCTYPE(ctypes.c_int32)(address)
         return found
 
     def call(self, name: str, *arguments: Any) -> None:
@@ -85,14 +78,6 @@ class OpenCL:
         status = self.function(name)(*arguments)
         if status:
             raise CallError(name, status)
-
-    def make(self, name: str, *arguments: Any) -> ctypes.c_void_p:
-        """Calls a function that makes an object and whose last parameter is errcode_ret. CallError."""
-        status = ctypes.c_int32()
-        handle = self.function(name)(*arguments, ctypes.byref(status))
-        if not handle:
-            raise CallError(name, status.value)
-        return _HANDLE(handle)
 
     def info(self, name: str, what: int, *of: Any) -> bytes:
         """The value of a query. CallError if there is none."""

@@ -28,8 +28,8 @@ async def _transfer(connection: Connection) -> tuple[float, float]:
     await _exchange(connection, [[messages.BUFFER, _NUMBER, _BYTES]])
     start = time.monotonic()
     for at in range(0, _BYTES, len(part)):
-        batch = codec.encode([[messages.WRITE, _NUMBER, at, part]])
-        await connection.write("batch", batch)
+        batch = codec.encode([[messages.WRITE, _NUMBER, at, len(part)]])
+        await connection.write("batch", batch, [part])
     await _exchange(connection, [])
     written = time.monotonic()
     requests = [
@@ -37,8 +37,10 @@ async def _transfer(connection: Connection) -> tuple[float, float]:
         for number, at in enumerate(range(0, _BYTES, len(part)))
     ]
     await connection.write("batch", codec.encode(requests))
-    for _ in requests:
-        await connection.read()
+    left = len(requests)
+    while left:  # answers come together
+        _, _, payloads = await connection.read()
+        left -= len(payloads)
     end = time.monotonic()
     await connection.write("batch", codec.encode([[messages.FORGET_BUFFER, _NUMBER]]))
     return _BYTES / (written - start), _BYTES / (end - written)

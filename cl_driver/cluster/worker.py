@@ -1,8 +1,8 @@
 """What runs in a Dask worker: one handler beside those of Dask, which serves hosts until they close.
 
-A connection carries Dask's own messages, of plain data only: ["ping", n] and ["batch", bytes] from a host;
-["device", version, answers] as the first one, ["pong", n, ns of this machine's clock] and ["batch", bytes] to
-it.
+A connection carries Dask's own messages, of plain data only: ["ping", n] and ["batch", bytes, payloads...]
+from a host, the first of them the device ([version, answers]), ["pong", n, ns of this machine's clock] and
+["batch", bytes, payloads...] to it. Payloads are frames of their own, which Dask neither copies nor reads.
 """
 
 from __future__ import annotations
@@ -21,14 +21,27 @@ from .executor import Executor
 from .opencl import CallError, OpenCL
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    Post = Callable[[list[Any]], None]
+    from collections.abc import Iterable
 
 OPERATION = "cl_driver"
 
 _lock = threading.Lock()
 _api: OpenCL | None = None
+
+
+def frames(payloads: Iterable[Any]) -> list[Any]:
+    """Payloads as parts of a message: frames without a header that anybody would have to believe."""
+    from distributed.protocol.serialize import Serialized
+
+    return [Serialized({}, [payload]) for payload in payloads]
+
+
+def contents(parts: Iterable[Any]) -> list[Any]:
+    """The payloads in a message that was read by a connection that does not deserialise. ValueError."""
+    try:
+        return [frame for part in parts for frame in part.frames]
+    except AttributeError as error:
+        raise ValueError("what is to be a payload is none") from error
 
 
 def _device(threads: int) -> OpenCL:
@@ -59,7 +72,7 @@ def attach(dask_worker: Any) -> str:
     threads = dask_worker.state.nthreads
 
     async def serve(comm: Any) -> Any:
-        from distributed.core import Status  # type: ignore[import-not-found]
+        from distributed.core import Status
 
         await converse(comm, threads)
         return Status.dont_reply
@@ -71,48 +84,65 @@ def attach(dask_worker: Any) -> str:
 async def converse(comm: Any, threads: int) -> None:
     """Serves one host."""
     loop = asyncio.get_running_loop()
-    out: asyncio.Queue[list[Any] | None] = asyncio.Queue()
-
-    def send(batch: bytes) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody reads any more
-            loop.call_soon_threadsafe(out.put_nowait, ["batch", batch])
-
-    writer = asyncio.ensure_future(_write(comm, out.get))
+    comm.deserialize = False
     try:
         api, answers = await loop.run_in_executor(None, _describe, threads)
-        executor = await loop.run_in_executor(None, Executor, api, send)
+        executor = await loop.run_in_executor(None, Executor, api)
     except (OSError, CallError, LookupError) as error:
         log(1, f"cluster: no device here: {error}")
-        out.put_nowait(["device", VERSION, None])
-        out.put_nowait(None)
-        await writer
+        with contextlib.suppress(OSError):
+            await comm.write(["device", VERSION, None])
         return
-    out.put_nowait(["device", VERSION, answers])
+    host = _Host(comm, executor)
+    loop.add_reader(executor.descriptor, host.has_answers)
+    writer = asyncio.ensure_future(host.write())
     try:
-        await _read(comm, executor, out.put_nowait)
+        with contextlib.suppress(OSError):
+            await comm.write(["device", VERSION, answers])
+            await host.read()
     finally:
+        loop.remove_reader(executor.descriptor)
+        writer.cancel()
         # What is enqueued runs to its end; nobody waits for it here.
         threading.Thread(target=executor.close, name="cl_driver end", daemon=True).start()
-        out.put_nowait(None)
-        await writer
         comm.abort()
 
 
-async def _read(comm: Any, executor: Executor, post: Post) -> None:
-    while not executor.failed:
-        try:
-            kind, value = await comm.read()
-        except (OSError, ValueError):  # it is closed, or says what no host of ours says
-            return
-        if kind == "ping":
-            post(["pong", value, time.monotonic_ns()])
-        else:
-            executor.put(value)
+class _Host:
+    """A connection with one host. One task reads, one writes."""
 
+    def __init__(self, comm: Any, executor: Executor) -> None:
+        self._comm = comm
+        self._executor = executor
+        self._work = asyncio.Event()  # there is something to write
+        self._pings: list[int] = []
 
-async def _write(comm: Any, get: Callable[[], Awaitable[list[Any] | None]]) -> None:
-    while (message := await get()) is not None:
-        try:
-            await comm.write(message)
-        except OSError:
-            return
+    def has_answers(self) -> None:
+        """Called while the executor's descriptor is readable."""
+        self._executor.calm()
+        self._work.set()
+
+    async def read(self) -> None:
+        """Reads until the host has gone, or says what no host of ours says. OSError."""
+        while not self._executor.failed:
+            try:
+                kind, value, *rest = await self._comm.read()
+                if kind == "ping":
+                    self._pings.append(value)
+                    self._work.set()
+                else:
+                    self._executor.put(value, contents(rest))
+            except (ValueError, TypeError) as error:
+                log(1, f"cluster: a host that is none: {error}")
+                return
+
+    async def write(self) -> None:
+        """Writes what there is, as long as somebody reads it."""
+        with contextlib.suppress(OSError):
+            while await self._work.wait():
+                self._work.clear()
+                batch, payloads = self._executor.take()
+                if batch:
+                    await self._comm.write(["batch", batch, *frames(payloads)])
+                while self._pings:
+                    await self._comm.write(["pong", self._pings.pop(), time.monotonic_ns()])

@@ -1,11 +1,11 @@
-/* The threads that send to workers and receive from them, by way of the process that connects with the
- * cluster (cl_driver/cluster/link.py). */
+/* What comes from workers, by way of the process that connects with the cluster (cl_driver/cluster/link.py).
+ */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -13,12 +13,10 @@
 #include "cluster/internal.h"
 #include "memory/mem.h"
 
-enum { STACK = 256 << 10, MOST_PARTS = 64 };
+enum { STACK = 256 << 10, MOST_PAYLOADS = 64 };
 
 pthread_mutex_t cld_cluster_lock = PTHREAD_MUTEX_INITIALIZER;
 
-static pthread_cond_t has_items = PTHREAD_COND_INITIALIZER;
-static struct cld_item *first_item, **last_item = &first_item;
 static uint64_t last_number;
 static int descriptor = -1;
 static _Atomic pid_t owner;
@@ -29,31 +27,6 @@ bool cld_cluster_is_here(void) {
 
 uint64_t cld_cluster_number(void) {
     return ++last_number;
-}
-
-struct cld_item *cld_item_new(struct cld_worker *worker) {
-    struct cld_item *item = calloc(1, sizeof *item);
-    if (item)
-        item->worker = worker;
-    return item;
-}
-
-static void free_item(struct cld_item *item) {
-    if (item->held)
-        cld_object_drop(item->held);
-    cld_msg_free(&item->message);
-    free(item);
-}
-
-bool cld_send(struct cld_item *item) {
-    bool failed = item->message.failed;
-    if (failed) { /* sent all the same, to be freed without the lock: empty */
-        item->message.size = item->size = 0;
-    }
-    *last_item = item;
-    last_item = &item->next;
-    pthread_cond_signal(&has_items);
-    return !failed;
 }
 
 bool cld_request(struct cld_worker *worker, uint64_t number, struct cld_event *command,
@@ -90,11 +63,12 @@ void cld_worker_end(struct cld_worker *worker, struct cld_event **failed, struct
             request->command->next = *failed;
             *failed = request->command;
         } else {
-            cld_copies_arrive(request, CL_DEVICE_NOT_AVAILABLE, NULL, 0, again);
+            cld_copies_arrive(request, CL_DEVICE_NOT_AVAILABLE, again);
         }
         free(request);
     }
     worker->newest = &worker->oldest;
+    cld_frame_taken(worker); /* what is to be sent is dropped */
 }
 
 static void end_worker(struct cld_worker *worker) {
@@ -110,81 +84,6 @@ static void end_all(void) {
     struct cld_worker *worker;
     for (uint32_t i = 0; (worker = cld_worker_at(i)); i++)
         end_worker(worker);
-}
-
-static bool write_parts(struct iovec *parts, size_t count) {
-    while (count) {
-        struct msghdr message = {.msg_iov = parts, .msg_iovlen = count};
-        ssize_t sent = sendmsg(descriptor, &message, MSG_NOSIGNAL);
-        if (sent < 0 && errno == EINTR)
-            continue;
-        if (sent <= 0)
-            return false;
-        for (size_t left = (size_t)sent; count; parts++, count--) {
-            if (left < parts->iov_len) {
-                parts->iov_base = (uint8_t *)parts->iov_base + left;
-                parts->iov_len -= left;
-                break;
-            }
-            left -= parts->iov_len;
-        }
-    }
-    return true;
-}
-
-/* Sends the first items, as many as are for one worker and fit into a frame. What is left; NULL in *items: an
- * error. */
-static bool send_frame(struct cld_item **items) {
-    struct iovec parts[MOST_PARTS + 2];
-    struct cld_worker *worker = (*items)->worker;
-    struct cld_frame_head head = {.worker = worker->number};
-    size_t count = 1;
-    struct cld_item *end = *items;
-    for (; end && end->worker == worker && count < MOST_PARTS; end = end->next) {
-        if (count > 1 && end->size) /* what is large comes alone */
-            break;
-        parts[count++] = (struct iovec){end->message.data, end->message.size};
-        head.size += end->message.size + end->size;
-        if (end->size) {
-            parts[count++] = (struct iovec){(uint8_t *)(uintptr_t)end->data, end->size};
-            end = end->next;
-            break;
-        }
-    }
-    parts[0] = (struct iovec){&head, sizeof head};
-    bool sent = worker->is_gone || !head.size || write_parts(parts, count);
-    while (*items != end) {
-        struct cld_item *item = *items;
-        *items = item->next;
-        free_item(item);
-    }
-    return sent;
-}
-
-static void *send_all(void *unused) {
-    (void)unused;
-    bool is_open = true;
-    for (;;) {
-        pthread_mutex_lock(&cld_cluster_lock);
-        while (!first_item)
-            pthread_cond_wait(&has_items, &cld_cluster_lock);
-        struct cld_item *items = first_item;
-        first_item = NULL;
-        last_item = &first_item;
-        pthread_mutex_unlock(&cld_cluster_lock);
-        while (items) {
-            if (is_open && !send_frame(&items)) {
-                is_open = false;
-                shutdown(descriptor, SHUT_RDWR); /* the other thread ends all workers */
-            }
-            if (!is_open && items) {
-                struct cld_item *item = items;
-                items = item->next;
-                free_item(item);
-            }
-        }
-    }
-    return NULL;
 }
 
 /* The descriptor has a time limit for reading and writing, in which there is always a sign of life. */
@@ -235,20 +134,52 @@ static void end_launch(struct cld_worker *worker, uint64_t number, int64_t statu
     cld_event_complete(command, atomic_load(&command->error), NULL);
 }
 
+/* What is read is written to its place without the lock: nobody else uses it before all of it has come. */
 static void take_data(struct cld_worker *worker, uint64_t number, int64_t status, const uint8_t *bytes,
                       size_t size) {
     struct cld_event *again = NULL;
     pthread_mutex_lock(&cld_cluster_lock);
     struct cld_request *request = take_request(worker, number);
-    if (request && request->copies)
-        cld_copies_arrive(request, (cl_int)status, bytes, size, &again);
     pthread_mutex_unlock(&cld_cluster_lock);
+    if (request && request->copies) {
+        if (!status && size != request->size)
+            status = CL_OUT_OF_RESOURCES;
+        if (!status)
+            memcpy(request->copies->mem->data + request->offset, bytes, size);
+        pthread_mutex_lock(&cld_cluster_lock);
+        cld_copies_arrive(request, (cl_int)status, &again);
+        pthread_mutex_unlock(&cld_cluster_lock);
+    }
     free(request);
     cld_cluster_push(again);
 }
 
+/* What came with a frame. */
+struct payloads {
+    struct cld_payload list[MOST_PAYLOADS];
+    uint32_t count, at;
+};
+
+/* The message's next value: bytes, or the size of the next payload. */
+static const uint8_t *data_of(struct cld_msg *msg, struct payloads *payloads, size_t *size) {
+    if (msg->failed || msg->at >= msg->size || msg->data[msg->at] == 'b')
+        return cld_get_bytes(msg, size);
+    *size = (size_t)cld_get_int(msg);
+    const struct cld_payload *payload =
+        payloads->at < payloads->count ? &payloads->list[payloads->at++] : NULL;
+    const uint8_t *bytes = payload && payload->size == *size ? cld_shared_bytes(payload) : NULL;
+    if (!bytes)
+        msg->failed = true;
+    return bytes;
+}
+
+static void print(const char *text, size_t size) {
+    fwrite(text, 1, size, stdout);
+    fflush(stdout); /* as of kernels on this machine */
+}
+
 /* One message of a worker; false if it is none. */
-static bool take_message(struct cld_worker *worker, struct cld_msg *msg) {
+static bool take_message(struct cld_worker *worker, struct cld_msg *msg, struct payloads *payloads) {
     uint32_t count = cld_get_list(msg);
     int64_t kind = cld_get_int(msg);
     if (kind == CLD_DONE_MESSAGE && count == 5) {
@@ -260,15 +191,17 @@ static bool take_message(struct cld_worker *worker, struct cld_msg *msg) {
         size_t size;
         uint64_t number = (uint64_t)cld_get_int(msg);
         int64_t status = cld_get_int(msg);
-        const void *bytes = cld_get_bytes(msg, &size);
+        const uint8_t *bytes = data_of(msg, payloads, &size);
         if (!msg->failed)
             take_data(worker, number, status, bytes, size);
-    } else if (kind == CLD_BUILT_MESSAGE && count == 4) {
+    } else if ((kind == CLD_BUILT_MESSAGE || kind == CLD_PRINTED_MESSAGE) && count == 4) {
         size_t size;
         cld_get_int(msg);
         int64_t status = cld_get_int(msg);
         const char *text = cld_get_bytes(msg, &size);
-        if (!msg->failed)
+        if (!msg->failed && kind == CLD_PRINTED_MESSAGE)
+            print(text, size);
+        else if (!msg->failed)
             cld_log(1, "a worker cannot build a program (%d): %.*s", (int)status,
                     (int)(size < 4096 ? size : 4096), text);
     } else if (kind == CLD_CLOCK_MESSAGE && count == 2) {
@@ -288,21 +221,39 @@ static bool take_message(struct cld_worker *worker, struct cld_msg *msg) {
     return !msg->failed;
 }
 
+static bool take_batch(struct cld_worker *worker, struct cld_msg *msg, struct payloads *payloads) {
+    while (msg->at < msg->size)
+        if (!worker || !take_message(worker, msg, payloads))
+            return false;
+    if (payloads->count) {
+        pthread_mutex_lock(&cld_cluster_lock);
+        cld_places_used(payloads->list, payloads->count);
+        pthread_mutex_unlock(&cld_cluster_lock);
+    }
+    return true;
+}
+
 /* One frame; false at the end. */
 static bool take_frame(struct cld_msg *msg) {
     struct cld_frame_head head;
-    if (!receive(&head, sizeof head) || head.size > SIZE_MAX / 2)
+    struct payloads payloads = {0};
+    if (!receive(&head, sizeof head) || head.size > SIZE_MAX / 2 || head.count > MOST_PAYLOADS ||
+        !receive(payloads.list, head.count * sizeof *payloads.list))
         return false;
+    payloads.count = head.count;
     cld_msg_init(msg);
-    if (!head.size) /* a sign of life */
-        return true;
-    void *place = cld_msg_grow(msg, (size_t)head.size);
-    if (!place || !receive(place, (size_t)head.size))
+    void *place = head.size ? cld_msg_grow(msg, (size_t)head.size) : NULL;
+    if (head.size && (!place || !receive(place, (size_t)head.size)))
         return false;
     struct cld_worker *worker = cld_worker_at(head.worker);
-    while (msg->at < msg->size)
-        if (!worker || !take_message(worker, msg))
-            return false;
+    if (head.kind == CLD_BATCH_FRAME)
+        return take_batch(worker, msg, &payloads);
+    pthread_mutex_lock(&cld_cluster_lock);
+    if (head.kind == CLD_FREE_FRAME)
+        cld_places_free(payloads.list, payloads.count);
+    else if (worker)
+        cld_frame_taken(worker);
+    pthread_mutex_unlock(&cld_cluster_lock);
     return true;
 }
 
@@ -323,6 +274,6 @@ static void *receive_all(void *unused) {
 bool cld_cluster_start_threads(int socket) {
     descriptor = socket;
     atomic_store(&owner, getpid());
-    return !cld_own_thread(NULL, NULL, STACK, CLD_DRIVER_THREAD, send_all, NULL) &&
+    return !cld_own_thread(NULL, NULL, STACK, CLD_DRIVER_THREAD, cld_send_all, &descriptor) &&
            !cld_own_thread(NULL, NULL, STACK, CLD_DRIVER_THREAD, receive_all, NULL);
 }

@@ -41,7 +41,7 @@ static void wait_for(struct cld_copies *copies, struct cld_event *command) {
 }
 
 static bool ask_for(struct cld_copies *copies, struct cld_worker *worker, size_t offset, size_t size) {
-    struct cld_item *item = cld_item_new(worker);
+    struct cld_item *item = cld_item_new();
     uint64_t number = cld_cluster_number();
     if (!item)
         return false;
@@ -57,7 +57,7 @@ static bool ask_for(struct cld_copies *copies, struct cld_worker *worker, size_t
         return false;
     }
     copies->missing++; /* who waits for it holds the memory object */
-    return cld_send(item);
+    return cld_send(worker, item);
 }
 
 /* False: nobody has it any more, or there is no memory. */
@@ -95,12 +95,9 @@ static void wake(struct cld_copies *copies, struct cld_event **again) {
     }
 }
 
-void cld_copies_arrive(struct cld_request *request, cl_int status, const uint8_t *bytes, size_t size,
-                       struct cld_event **again) {
+void cld_copies_arrive(struct cld_request *request, cl_int status, struct cld_event **again) {
     struct cld_copies *copies = request->copies;
-    if (!status && size == request->size)
-        memcpy(copies->mem->data + request->offset, bytes, size);
-    else
+    if (status)
         copies->failed = true;
     if (--copies->missing)
         return;
@@ -135,9 +132,8 @@ bool cld_copies_gather(struct cld_event *command, struct cld_worker *worker) {
     return true;
 }
 
-static struct cld_item *buffer_item(struct cld_worker *worker, int message, const struct cld_copies *copies,
-                                    uint32_t count) {
-    struct cld_item *item = cld_item_new(worker);
+static struct cld_item *buffer_item(int message, const struct cld_copies *copies, uint32_t count) {
+    struct cld_item *item = cld_item_new();
     if (!item)
         return NULL;
     cld_put_list(&item->message, count);
@@ -147,31 +143,30 @@ static struct cld_item *buffer_item(struct cld_worker *worker, int message, cons
 }
 
 static bool send_part(struct cld_worker *worker, struct cld_copies *copies, size_t offset, size_t size) {
-    struct cld_item *item = buffer_item(worker, CLD_WRITE_MESSAGE, copies, 4);
+    struct cld_item *item = buffer_item(CLD_WRITE_MESSAGE, copies, 4);
     if (!item)
         return false;
     cld_put_int(&item->message, (int64_t)offset);
-    uint8_t *head = cld_msg_grow(&item->message, 1 + sizeof(uint64_t));
-    if (head) { /* the bytes themselves are sent from where they are */
-        uint64_t count = size;
-        *head = 'b';
-        memcpy(head + 1, &count, sizeof count);
+    if (size <= CLD_MOST_INLINE_BYTES) {
+        cld_put_bytes(&item->message, copies->mem->data + offset, size);
+        return cld_send(worker, item);
     }
-    item->data = copies->mem->data + offset;
+    cld_put_int(&item->message, (int64_t)size);
+    item->offset = offset;
     item->size = size;
     item->held = copies->mem;
     cld_object_hold(copies->mem);
-    return cld_send(item);
+    return cld_send(worker, item);
 }
 
 static bool send_contents(struct cld_worker *worker, struct cld_copies *copies) {
     size_t size = copies->mem->size;
     if (!(copies->known & cld_worker_bit(worker))) {
-        struct cld_item *item = buffer_item(worker, CLD_BUFFER_MESSAGE, copies, 3);
+        struct cld_item *item = buffer_item(CLD_BUFFER_MESSAGE, copies, 3);
         if (!item)
             return false;
         cld_put_int(&item->message, (int64_t)size);
-        if (!cld_send(item))
+        if (!cld_send(worker, item))
             return false;
         copies->known |= cld_worker_bit(worker);
     }
@@ -340,9 +335,9 @@ static void mem_freed(struct cld_mem *mem) {
     for (uint32_t i = 0; i < CLD_MOST_WORKERS; i++) {
         struct cld_worker *worker = copies->known >> i & 1 ? cld_worker_at(i) : NULL;
         struct cld_item *item =
-            worker && !worker->is_gone ? buffer_item(worker, CLD_FORGET_BUFFER_MESSAGE, copies, 2) : NULL;
+            worker && !worker->is_gone ? buffer_item(CLD_FORGET_BUFFER_MESSAGE, copies, 2) : NULL;
         if (item)
-            cld_send(item);
+            cld_send(worker, item);
     }
     pthread_mutex_unlock(&cld_cluster_lock);
     mem->copies = NULL;

@@ -26,16 +26,16 @@ struct cld_worker {
     uint32_t answer_count;
     struct cld_answer *answers;
     struct cld_request *oldest, **newest; /* what it has not answered yet, in the order of sending */
+    struct cld_item *first, **last;       /* to be sent */
+    uint32_t under_way;                   /* frames that the other process has not handed on yet */
 };
 
 /* Something to be sent, to one worker. */
 struct cld_item {
     struct cld_item *next;
-    struct cld_worker *worker;
     struct cld_msg message;
-    const uint8_t *data; /* what follows it: a part of `held`, or NULL */
-    size_t size;
-    struct cld_mem *held;
+    struct cld_mem *held; /* whose contents it sends, or NULL */
+    size_t offset, size;
 };
 
 /* An answer that is to come. */
@@ -77,13 +77,20 @@ bool cld_copies_gather(struct cld_event *command, struct cld_worker *worker);
 /* Has the worker have them, as the next thing that it does. False: no memory, or it has gone. */
 bool cld_copies_send(struct cld_event *command, struct cld_worker *worker);
 
-/* A part has come, or is not going to: status. Commands that may look again are added to the list. */
-void cld_copies_arrive(struct cld_request *request, cl_int status, const uint8_t *bytes, size_t size,
-                       struct cld_event **again);
+/* A part has come and is in its place, or is not going to: status. Commands that may look again are added to
+ * the list. */
+void cld_copies_arrive(struct cld_request *request, cl_int status, struct cld_event **again);
 
-/* An item for the worker, with an empty message; NULL: no memory. It is sent, and freed, by cld_send. */
-struct cld_item *cld_item_new(struct cld_worker *worker);
-bool cld_send(struct cld_item *item);
+/* An item with an empty message; NULL: no memory. It is sent, and freed, by cld_send. False: no memory. */
+struct cld_item *cld_item_new(void);
+bool cld_send(struct cld_worker *worker, struct cld_item *item);
+
+/* A frame of the worker was handed on. */
+void cld_frame_taken(struct cld_worker *worker);
+
+/* Places of what came are free again; places of what was sent are. */
+void cld_places_used(const struct cld_payload *payloads, uint32_t count);
+void cld_places_free(const struct cld_payload *payloads, uint32_t count);
 
 /* A request that is answered after all that were made before. False: no memory. */
 bool cld_request(struct cld_worker *worker, uint64_t number, struct cld_event *command,
@@ -114,9 +121,15 @@ void cld_cluster_fail(struct cld_event *failed);
 void cld_program_freed(struct cld_executable *executable);
 void cld_copies_begin(void);
 
+/* Without the lock: makes the memory that is shared with the process at the other end of a socket, and sends
+ * it there. False: there is none. */
+bool cld_share_memory(int descriptor);
+const uint8_t *cld_shared_bytes(const struct cld_payload *payload); /* NULL: it is none */
+
 /* Without the lock: starts the threads that send and receive at a socket, of workers whose list is complete.
  */
 bool cld_cluster_start_threads(int descriptor);
+void *cld_send_all(void *descriptor);
 
 /* The process that the cluster's threads are in: after a fork a child has none. */
 bool cld_cluster_is_here(void);

@@ -63,8 +63,6 @@ static cl_int put_argument(struct cld_msg *list, const struct cld_kernel *kernel
 cl_int cld_cluster_launch(struct cld_event *command, const struct cld_kernel *kernel, bool has_local_size) {
     const struct cld_kernel_info *info = command->kernel.info;
     CLD_REQUIRE(cld_cluster_is_here(), CL_OUT_OF_RESOURCES, "a child of a fork has no cluster");
-    CLD_REQUIRE(!info->uses_printf, CL_OUT_OF_RESOURCES,
-                "the kernel has printf, which does not come back from another machine");
     CLD_REQUIRE(info->executable && info->executable->il, CL_INVALID_PROGRAM_EXECUTABLE,
                 "nothing is known of the program that the device could compile");
     struct cld_launch_message *message = calloc(1, sizeof *message);
@@ -138,7 +136,7 @@ static void release_followers(struct cld_event *command, struct cld_ready *ready
 static bool send_launch(struct cld_event *command, struct cld_worker *worker) {
     struct cld_launch_message *message = command->kernel.message;
     const struct cld_launch *launch = &command->kernel.launch;
-    struct cld_item *item = cld_item_new(worker);
+    struct cld_item *item = cld_item_new();
     uint64_t number = cld_cluster_number();
     if (!item)
         return false;
@@ -165,7 +163,7 @@ static bool send_launch(struct cld_event *command, struct cld_worker *worker) {
     }
     message->number = number;
     command->elsewhere = CLD_SENT;
-    return cld_send(item);
+    return cld_send(worker, item);
 }
 
 /* True: it is sent, or will be when what it uses has come. */
@@ -235,7 +233,7 @@ bool cld_program_send(struct cld_event *command, struct cld_worker *worker) {
         return true;
     if (!executable->cluster_number)
         executable->cluster_number = cld_cluster_number();
-    struct cld_item *item = cld_item_new(worker);
+    struct cld_item *item = cld_item_new();
     if (!item)
         return false;
     cld_put_list(&item->message, 4);
@@ -243,7 +241,7 @@ bool cld_program_send(struct cld_event *command, struct cld_worker *worker) {
     cld_put_int(&item->message, (int64_t)executable->cluster_number);
     cld_put_bytes(&item->message, executable->options, executable->options_size);
     cld_put_bytes(&item->message, executable->il, executable->il_size);
-    if (!cld_send(item))
+    if (!cld_send(worker, item))
         return false;
     executable->cluster_workers |= cld_worker_bit(worker);
     return true;
@@ -255,13 +253,13 @@ void cld_program_freed(struct cld_executable *executable) {
     pthread_mutex_lock(&cld_cluster_lock);
     for (uint32_t i = 0; i < CLD_MOST_WORKERS; i++) {
         struct cld_worker *worker = executable->cluster_workers >> i & 1 ? cld_worker_at(i) : NULL;
-        struct cld_item *item = worker && !worker->is_gone ? cld_item_new(worker) : NULL;
+        struct cld_item *item = worker && !worker->is_gone ? cld_item_new() : NULL;
         if (!item)
             continue;
         cld_put_list(&item->message, 2);
         cld_put_int(&item->message, CLD_FORGET_PROGRAM_MESSAGE);
         cld_put_int(&item->message, (int64_t)executable->cluster_number);
-        cld_send(item);
+        cld_send(worker, item);
     }
     pthread_mutex_unlock(&cld_cluster_lock);
 }

@@ -20,17 +20,35 @@ enum cld_from_worker {
     CLD_BUILT_MESSAGE = 3,
     CLD_CLOCK_MESSAGE = 4,
     CLD_GONE_MESSAGE = 5,
+    CLD_PRINTED_MESSAGE = 6,
 };
 
-enum { CLD_MOST_MESSAGE_BYTES = 8 << 20 };
+/* Of one write or read; and of those that are a part of the message itself. */
+enum { CLD_MOST_MESSAGE_BYTES = 4 << 20, CLD_MOST_INLINE_BYTES = 32 << 10 };
 
 #define CLD_NOBODY UINT32_MAX
 
-/* What a frame of the socket begins with, both ways. */
+/* What a frame of the socket begins with, both ways; then come `count` payloads, and `size` bytes of a batch.
+ */
 struct cld_frame_head {
     uint32_t worker;
-    uint32_t unused;
+    uint16_t kind;
+    uint16_t count;
     uint64_t size;
 };
+
+enum cld_frame_kind {
+    CLD_BATCH_FRAME,
+    CLD_TAKEN_FRAME, /* to the host: the last batch of the worker is on its way */
+    CLD_FREE_FRAME,  /* the payloads have been used: their places are free */
+};
+
+/* Contents of memory objects are in memory that the host and the process that connects share: the first half
+ * is what goes to workers, the second what comes from them. */
+struct cld_payload {
+    uint64_t at, size;
+};
+
+enum { CLD_PLACES = 6 }; /* each way; each as large as a message may be */
 
 #endif

@@ -86,7 +86,7 @@ static bool receive(int descriptor, void *data, size_t size) {
 
 static bool receive_hello(int descriptor) {
     struct cld_frame_head head;
-    if (!receive(descriptor, &head, sizeof head) || head.worker != CLD_NOBODY)
+    if (!receive(descriptor, &head, sizeof head) || head.worker != CLD_NOBODY || head.count)
         return false;
     cld_msg_init(&hello);
     void *place = cld_msg_grow(&hello, (size_t)head.size);
@@ -98,6 +98,7 @@ static bool read_worker(struct cld_worker *worker, uint32_t number) {
     size_t size;
     *worker = (struct cld_worker){.number = number};
     worker->newest = &worker->oldest;
+    worker->last = &worker->first;
     if (cld_get_list(&hello) != 2)
         return false;
     cld_get_bytes(&hello, &size); /* the address, which is for the log of the other process */
@@ -151,7 +152,7 @@ static void connect_cluster(void) {
     }
     limit(descriptor, STEPS * timeout());
     workers = calloc(CLD_MOST_WORKERS, sizeof *workers);
-    if (!workers || !receive_hello(descriptor)) {
+    if (!workers || !cld_share_memory(descriptor) || !receive_hello(descriptor)) {
         cld_log(1, "there is no cluster at %s", cld_setting(CL_DRIVER_CLUSTER_SETTING));
         close(descriptor);
         return;

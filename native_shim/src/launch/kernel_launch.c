@@ -434,6 +434,10 @@ static cl_int run_kernel(struct cld_event *command, struct cld_self *self, uint6
 /* So many ns by one thread are enough to tell whether to fetch ahead. */
 enum { AHEAD_TIME = 1000000 };
 
+static struct cld_printf *new_output(const struct cld_event *command) {
+    return cld_printf_new(command->context->print, command->context->print_data);
+}
+
 /* Only now, not when the command is enqueued: launches that wait behind others know what these have found. */
 static void begin_kernel(struct cld_event *command) {
     struct cld_kernel_info *info = command->kernel.info;
@@ -441,7 +445,7 @@ static void begin_kernel(struct cld_event *command) {
     if (command->is_node) {
         renew(command);
         if (info->uses_printf)
-            launch->printf_buffer = cld_printf_new();
+            launch->printf_buffer = new_output(command);
     }
     if (!(info->flags & CLD_KERNEL_READS_AHEAD))
         return;
@@ -557,7 +561,7 @@ static cl_int choose_code(struct cld_event *command, const struct cld_kernel *ke
         status = CL_OUT_OF_RESOURCES;
     cld_histogram_choose(command, kernel);
     launch->globals = info->executable ? info->executable->globals : NULL;
-    if (!status && info->uses_printf && !(launch->printf_buffer = cld_printf_new()))
+    if (!status && info->uses_printf && !(launch->printf_buffer = new_output(command)))
         status = CL_OUT_OF_HOST_MEMORY;
     return status;
 }
@@ -627,7 +631,7 @@ cl_int cld_launch_block_fill(struct cld_event *command, const struct cld_ndrange
     CLD_REQUIRE(find_scratch_size(command, NULL, &scratch_size), CL_OUT_OF_RESOURCES,
                 "the groups need more memory for their work-items than can be counted: local_work_size");
     launch->globals = info->executable->globals;
-    if (info->uses_printf && !(launch->printf_buffer = cld_printf_new()))
+    if (info->uses_printf && !(launch->printf_buffer = new_output(command)))
         return CL_OUT_OF_HOST_MEMORY;
     command->total = groups_of(info, launch);
     estimate(command, info, 1);

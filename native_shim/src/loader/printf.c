@@ -23,6 +23,8 @@ struct text {
 struct cld_printf {
     pthread_mutex_t lock;
     struct text text;
+    cld_print *print; /* NULL: to stdout */
+    void *data;
 };
 
 enum kind {
@@ -317,16 +319,22 @@ static void print(struct text *text, const char *format, struct reader *args) {
     }
 }
 
-static void write_out(struct text *text) {
-    if (text->size)
+static void write_out(struct cld_printf *output) {
+    struct text *text = &output->text;
+    if (text->size && output->print)
+        output->print(output->data, text->data, text->size);
+    else if (text->size)
         fwrite(text->data, 1, text->size, stdout);
     text->size = 0;
 }
 
-struct cld_printf *cld_printf_new(void) {
+struct cld_printf *cld_printf_new(cld_print *print, void *data) {
     struct cld_printf *output = calloc(1, sizeof *output);
-    if (output)
-        pthread_mutex_init(&output->lock, NULL);
+    if (!output)
+        return NULL;
+    pthread_mutex_init(&output->lock, NULL);
+    output->print = print;
+    output->data = data;
     return output;
 }
 
@@ -334,8 +342,9 @@ void cld_printf_end(struct cld_printf *output) {
     if (!output)
         return;
     if (output->text.size) {
-        write_out(&output->text);
-        fflush(stdout); /* who waits for the command finds the text where stdout goes, be it a file */
+        write_out(output);
+        if (!output->print)
+            fflush(stdout); /* who waits for the command finds the text where stdout goes, be it a file */
     }
     pthread_mutex_destroy(&output->lock);
     free(output->text.data);
@@ -361,7 +370,7 @@ int32_t cld_printf(void *printf_buffer, const char *format, const uint8_t *args,
     pthread_mutex_lock(&output->lock);
     append(&output->text, text.data, text.size);
     if (output->text.size >= WRITE_AT)
-        write_out(&output->text);
+        write_out(output);
     pthread_mutex_unlock(&output->lock);
     free(text.data);
     return 0;
@@ -376,7 +385,7 @@ int32_t cld_assert_fail(void *printf_buffer, const char *expression, const uint8
     pthread_mutex_lock(&first); /* for ever: one message, then the process ends */
     if (output) {
         pthread_mutex_lock(&output->lock);
-        write_out(&output->text);
+        write_out(output);
         pthread_mutex_unlock(&output->lock);
     }
     fflush(stdout);

@@ -43,7 +43,9 @@ struct cld_context {
     _Atomic(struct cld_queue *) *default_queues; /* of these; not held, but taken out when released */
     size_t property_count; /* words in properties with the final 0; 0 when created with NULL */
     cl_context_properties *properties;
-    bool is_terminable;          /* CL_CONTEXT_TERMINATE_KHR */
+    bool is_terminable;                          /* CL_CONTEXT_TERMINATE_KHR */
+    void (*print)(void *, const char *, size_t); /* what kernels print; NULL: to stdout */
+    void *print_data;
     bool is_spread;              /* some of its devices are on other machines */
     _Atomic uint32_t terminated; /* 1: by clTerminateContextKHR; kernels look at it */
     bool is_ending;              /* with the lock: clTerminateContextKHR has begun */

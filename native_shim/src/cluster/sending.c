@@ -1,0 +1,237 @@
+/* What goes to workers. Items are gathered while a frame of their worker is on its way to the process that
+ * connects, and sent at once where there is none: so a command that is alone waits for nobody, and many are
+ * sent together. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "cluster/internal.h"
+#include "memory/mem.h"
+
+enum { MOST_PARTS = 512, MOST_BATCH_BYTES = 1 << 20, MOST_FRAMES_WITH_PAYLOAD = 3 };
+
+#define HALF ((size_t)CLD_PLACES * CLD_MOST_MESSAGE_BYTES)
+
+static pthread_cond_t has_work = PTHREAD_COND_INITIALIZER;
+static uint8_t *shared;
+static uint32_t free_places = (1u << CLD_PLACES) - 1; /* a set, of those for what is sent */
+static struct cld_payload used[CLD_PLACES];           /* of what came: the other process is to be told */
+static uint32_t used_count;
+
+bool cld_share_memory(int descriptor) {
+    int memory = memfd_create("cl_driver cluster", MFD_CLOEXEC);
+    if (memory < 0)
+        return false;
+    char nothing = 0;
+    struct iovec part = {&nothing, 1};
+    union {
+        struct cmsghdr head;
+        char space[CMSG_SPACE(sizeof memory)];
+    } control = {0};
+    control.head = (struct cmsghdr){
+        .cmsg_len = CMSG_LEN(sizeof memory), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS};
+    memcpy(CMSG_DATA(&control.head), &memory, sizeof memory);
+    struct msghdr message = {
+        .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+    if (!ftruncate(memory, (off_t)(2 * HALF)) && sendmsg(descriptor, &message, MSG_NOSIGNAL) == 1)
+        shared = mmap(NULL, 2 * HALF, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
+    close(memory);
+    if (shared == MAP_FAILED)
+        shared = NULL;
+    if (shared)
+        madvise(shared, 2 * HALF, MADV_DONTFORK);
+    return shared;
+}
+
+const uint8_t *cld_shared_bytes(const struct cld_payload *payload) {
+    bool is_inside =
+        payload->at >= HALF && payload->at <= 2 * HALF && payload->size <= 2 * HALF - payload->at;
+    return is_inside ? shared + payload->at : NULL;
+}
+
+void cld_places_used(const struct cld_payload *payloads, uint32_t count) {
+    for (uint32_t i = 0; i < count && used_count < CLD_PLACES; i++)
+        used[used_count++] = payloads[i];
+    pthread_cond_signal(&has_work);
+}
+
+void cld_places_free(const struct cld_payload *payloads, uint32_t count) {
+    for (uint32_t i = 0; i < count; i++)
+        if (payloads[i].at < HALF)
+            free_places |= 1u << payloads[i].at / CLD_MOST_MESSAGE_BYTES;
+    pthread_cond_signal(&has_work);
+}
+
+void cld_frame_taken(struct cld_worker *worker) {
+    if (worker->under_way)
+        worker->under_way--;
+    pthread_cond_signal(&has_work);
+}
+
+struct cld_item *cld_item_new(void) {
+    return calloc(1, sizeof(struct cld_item));
+}
+
+bool cld_send(struct cld_worker *worker, struct cld_item *item) {
+    bool failed = item->message.failed;
+    if (failed) /* sent all the same, to be freed without the lock: empty */
+        item->message.size = item->size = 0;
+    *worker->last = item;
+    worker->last = &item->next;
+    pthread_cond_signal(&has_work);
+    return !failed;
+}
+
+static void free_items(struct cld_item *items) {
+    while (items) {
+        struct cld_item *item = items;
+        items = item->next;
+        if (item->held)
+            cld_object_drop(item->held);
+        cld_msg_free(&item->message);
+        free(item);
+    }
+}
+
+static bool write_parts(int descriptor, struct iovec *parts, size_t count) {
+    while (count) {
+        struct msghdr message = {.msg_iov = parts, .msg_iovlen = count};
+        ssize_t sent = sendmsg(descriptor, &message, MSG_NOSIGNAL);
+        if (sent < 0 && errno == EINTR)
+            continue;
+        if (sent <= 0)
+            return false;
+        for (size_t left = (size_t)sent; count; parts++, count--) {
+            if (left < parts->iov_len) {
+                parts->iov_base = (uint8_t *)parts->iov_base + left;
+                parts->iov_len -= left;
+                break;
+            }
+            left -= parts->iov_len;
+        }
+    }
+    return true;
+}
+
+/* With the lock held: what may be sent to the worker now, and the place of its payload, which only the last
+ * item has: others get their turn between payloads. NULL: nothing. */
+static struct cld_item *take_items(struct cld_worker *worker, struct cld_payload *payload) {
+    struct cld_item *items = worker->first, **end = &worker->first;
+    size_t size = 0;
+    *payload = (struct cld_payload){0};
+    if (items && worker->is_gone) {
+        worker->first = NULL;
+        worker->last = &worker->first;
+        return items;
+    }
+    if (!items || worker->under_way >= (items->size ? MOST_FRAMES_WITH_PAYLOAD : 1))
+        return NULL;
+    for (uint32_t count = 0; *end && count < MOST_PARTS && size < MOST_BATCH_BYTES; count++) {
+        struct cld_item *item = *end;
+        if (item->size && !free_places)
+            break;
+        size += item->message.size;
+        end = &item->next;
+        if (item->size) {
+            uint32_t place = (uint32_t)__builtin_ctz(free_places);
+            free_places &= ~(1u << place);
+            *payload = (struct cld_payload){(uint64_t)place * CLD_MOST_MESSAGE_BYTES, item->size};
+            break;
+        }
+    }
+    if (end == &worker->first)
+        return NULL;
+    worker->first = *end;
+    *end = NULL;
+    if (!worker->first)
+        worker->last = &worker->first;
+    worker->under_way++;
+    return items;
+}
+
+static bool send_frame(int descriptor, const struct cld_worker *worker, const struct cld_item *items,
+                       struct cld_payload *payload) {
+    struct iovec parts[MOST_PARTS + 2];
+    struct cld_frame_head head = {
+        .worker = worker->number, .kind = CLD_BATCH_FRAME, .count = payload->size > 0};
+    size_t count = 0;
+    parts[count++] = (struct iovec){&head, sizeof head};
+    if (head.count)
+        parts[count++] = (struct iovec){payload, sizeof *payload};
+    for (const struct cld_item *item = items; item; item = item->next) {
+        parts[count++] = (struct iovec){item->message.data, item->message.size};
+        head.size += item->message.size;
+        if (item->size)
+            memcpy(shared + payload->at, item->held->data + item->offset, item->size);
+    }
+    return write_parts(descriptor, parts, count);
+}
+
+static bool send_used(int descriptor, struct cld_payload *payloads, uint32_t count) {
+    struct cld_frame_head head = {.worker = CLD_NOBODY, .kind = CLD_FREE_FRAME, .count = (uint16_t)count};
+    struct iovec parts[] = {{&head, sizeof head}, {payloads, count * sizeof *payloads}};
+    return write_parts(descriptor, parts, 2);
+}
+
+/* One turn of all that there is to send. False: there was nothing. */
+static bool send_some(int descriptor, bool *is_open) {
+    struct cld_payload list[CLD_PLACES], payload;
+    pthread_mutex_lock(&cld_cluster_lock);
+    uint32_t count = used_count;
+    memcpy(list, used, sizeof list);
+    used_count = 0;
+    pthread_mutex_unlock(&cld_cluster_lock);
+    bool has_sent = count > 0;
+    if (count && *is_open)
+        *is_open = send_used(descriptor, list, count);
+    struct cld_worker *worker;
+    for (uint32_t i = 0; (worker = cld_worker_at(i)); i++) {
+        pthread_mutex_lock(&cld_cluster_lock);
+        struct cld_item *items = take_items(worker, &payload);
+        bool is_wanted = !worker->is_gone;
+        pthread_mutex_unlock(&cld_cluster_lock);
+        has_sent |= items != NULL;
+        if (items && is_wanted && *is_open)
+            *is_open = send_frame(descriptor, worker, items, &payload);
+        free_items(items);
+    }
+    return has_sent;
+}
+
+/* With the lock held. */
+static bool has_nothing(void) {
+    struct cld_worker *worker;
+    for (uint32_t i = 0; (worker = cld_worker_at(i)); i++) {
+        const struct cld_item *first = worker->first;
+        bool may_go =
+            first && (worker->is_gone || (worker->under_way < (first->size ? MOST_FRAMES_WITH_PAYLOAD : 1) &&
+                                          (!first->size || free_places)));
+        if (may_go)
+            return false;
+    }
+    return !used_count;
+}
+
+void *cld_send_all(void *argument) {
+    int descriptor = *(const int *)argument;
+    bool is_open = true, is_shut = false;
+    for (;;) {
+        bool has_sent = send_some(descriptor, &is_open);
+        if (!is_open && !is_shut)
+            shutdown(descriptor, SHUT_RDWR); /* the other thread ends all workers */
+        is_shut = !is_open;
+        if (has_sent)
+            continue;
+        pthread_mutex_lock(&cld_cluster_lock);
+        while (has_nothing())
+            pthread_cond_wait(&has_work, &cld_cluster_lock);
+        pthread_mutex_unlock(&cld_cluster_lock);
+    }
+    return NULL;
+}

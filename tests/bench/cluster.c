@@ -1,0 +1,120 @@
+/* What a device costs, for one of a cluster: launches in order, one launch and its end, contents there and back.
+ * Prints a figure a line. cluster.py starts a cluster for it.
+ *
+ * Usage: cluster DEVICE (its number among the platform's) */
+#define CL_TARGET_OPENCL_VERSION 300
+#include <CL/cl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { MOST_DEVICES = 65, LAUNCHES = 20000, ROUNDS = 200, TURNS = 5 };
+
+#define CHECK(call) check((call), #call)
+#define BYTES ((size_t)256 << 20)
+
+static void check(cl_int status, const char *what) {
+    if (!status)
+        return;
+    fprintf(stderr, "%s: %d\n", what, status);
+    exit(1);
+}
+
+static double now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+static const char *const source = "kernel void touch(global int *x) { x[get_global_id(0)] += 1; }";
+
+static void launch(cl_command_queue queue, cl_kernel kernel) {
+    const size_t size = 1;
+    CHECK(clEnqueueNDRangeKernel(queue, kernel, 1, NULL, &size, NULL, 0, NULL, NULL));
+}
+
+static void measure_launches(cl_command_queue queue, cl_kernel kernel) {
+    double best = 0;
+    for (int turn = 0; turn < TURNS; turn++) {
+        double start = now();
+        for (int i = 0; i < LAUNCHES; i++)
+            launch(queue, kernel);
+        CHECK(clFinish(queue));
+        double rate = LAUNCHES / (now() - start);
+        best = rate > best ? rate : best;
+    }
+    printf("launches_per_second %.0f\n", best);
+    double least = 1e9;
+    for (int i = 0; i < ROUNDS; i++) {
+        double start = now();
+        launch(queue, kernel);
+        CHECK(clFinish(queue));
+        double taken = now() - start;
+        least = taken < least ? taken : least;
+    }
+    printf("launch_and_finish_us %.1f\n", 1e6 * least);
+}
+
+/* A launch that uses a byte of it makes contents go there; a read brings them back. */
+static void measure_contents(cl_context context, cl_command_queue queue, cl_kernel kernel) {
+    cl_int status;
+    cl_mem large = clCreateBuffer(context, CL_MEM_READ_WRITE, BYTES, NULL, &status);
+    CHECK(status);
+    char *bytes = malloc(BYTES);
+    memset(bytes, 1, BYTES);
+    CHECK(clSetKernelArg(kernel, 0, sizeof large, &large));
+    double there = 0, back = 0;
+    for (int turn = 0; turn < TURNS; turn++) {
+        CHECK(clEnqueueWriteBuffer(queue, large, CL_TRUE, 0, BYTES, bytes, 0, NULL, NULL));
+        double start = now();
+        launch(queue, kernel);
+        CHECK(clFinish(queue));
+        double sent = now();
+        int value;
+        CHECK(clEnqueueReadBuffer(queue, large, CL_TRUE, 0, sizeof value, &value, 0, NULL, NULL));
+        double end = now();
+        there = BYTES / (sent - start) > there ? BYTES / (sent - start) : there;
+        back = BYTES / (end - sent) > back ? BYTES / (end - sent) : back;
+    }
+    printf("there_mb_per_second %.0f\nback_mb_per_second %.0f\n", there / 1e6, back / 1e6);
+    free(bytes);
+    clReleaseMemObject(large);
+}
+
+int main(int argc, char **argv) {
+    cl_platform_id platform;
+    cl_device_id devices[MOST_DEVICES];
+    cl_uint count;
+    cl_int status;
+    cl_uint number = argc > 1 ? (cl_uint)atoi(argv[1]) : 0;
+    CHECK(clGetPlatformIDs(1, &platform, NULL));
+    CHECK(clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, MOST_DEVICES, devices, &count));
+    if (number >= count) {
+        fprintf(stderr, "there are %u devices\n", count);
+        return 1;
+    }
+    cl_context context = clCreateContext(NULL, 1, &devices[number], NULL, NULL, &status);
+    CHECK(status);
+    cl_command_queue queue = clCreateCommandQueueWithProperties(context, devices[number], NULL, &status);
+    CHECK(status);
+    const char *text = source;
+    cl_program program = clCreateProgramWithSource(context, 1, &text, NULL, &status);
+    CHECK(status);
+    CHECK(clBuildProgram(program, 0, NULL, NULL, NULL, NULL));
+    cl_kernel kernel = clCreateKernel(program, "touch", &status);
+    CHECK(status);
+    cl_mem small = clCreateBuffer(context, CL_MEM_READ_WRITE, sizeof(cl_int), NULL, &status);
+    CHECK(status);
+    CHECK(clSetKernelArg(kernel, 0, sizeof small, &small));
+    launch(queue, kernel);
+    CHECK(clFinish(queue));
+    measure_launches(queue, kernel);
+    measure_contents(context, queue, kernel);
+    clReleaseMemObject(small);
+    clReleaseKernel(kernel);
+    clReleaseProgram(program);
+    clReleaseCommandQueue(queue);
+    clReleaseContext(context);
+    return 0;
+}
