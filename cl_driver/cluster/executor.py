@@ -81,7 +81,8 @@ class Executor:
         if not self._handle:
             raise CallError("cld_executor_functions", status.value)
         self._tokens = itertools.count()
-        self._kept: dict[int, tuple[memoryview, ...]] = {}
+        # By token, what was put and is used.
+        self.kept: dict[int, tuple[memoryview, ...]] = {}
         # An eventfd, readable where there are answers.
         self.descriptor: int = self._table.descriptor(self._handle)
 
@@ -94,7 +95,7 @@ class Executor:
         """Takes a batch and the payloads of its messages for execution; never waits. MemoryError."""
         views = tuple(_writable(data) for data in (batch, *payloads))
         token = next(self._tokens)
-        self._kept[token] = views
+        self.kept[token] = views
         ranges = (_Range * len(views))(*(_range(view) for view in views))
         rest = ctypes.cast(ctypes.byref(ranges, ctypes.sizeof(_Range)), ctypes.POINTER(_Range))
         if not self._table.put(self._handle, token, ranges, rest, len(payloads)):
@@ -105,7 +106,7 @@ class Executor:
         answers = _Answers()
         self._table.take(self._handle, ctypes.byref(answers))
         for i in range(answers.released_count):
-            del self._kept[answers.released[i]]
+            del self.kept[answers.released[i]]
         batch = ctypes.string_at(answers.batch.at, answers.batch.size) if answers.batch.at else b""
         payloads = [self._payload(answers.payloads[i]) for i in range(answers.payload_count)]
         for memory in (answers.batch.at, answers.payloads, answers.released):
@@ -125,4 +126,4 @@ class Executor:
     def close(self) -> None:
         """Ends when all that was put is executed, and frees all. Waits for it."""
         self._table.close(self._handle)
-        self._kept.clear()
+        self.kept.clear()

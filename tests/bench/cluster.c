@@ -9,10 +9,10 @@
 #include <string.h>
 #include <time.h>
 
-enum { MOST_DEVICES = 65, LAUNCHES = 20000, ROUNDS = 200, TURNS = 5 };
+enum { MOST_DEVICES = 65, LAUNCHES = 20000, ROUNDS = 200, TURNS = 4 };
 
 #define CHECK(call) check((call), #call)
-#define BYTES ((size_t)256 << 20)
+#define BYTES ((size_t)128 << 20)
 
 static void check(cl_int status, const char *what) {
     if (!status)

@@ -1,4 +1,4 @@
-"""Devices of a cluster of this machine, beside what Dask does with the same bytes (cluster.c has the devices).
+"""Devices of a cluster of this machine (cluster.c), beside what Dask does with as many bytes.
 
 Usage: python tests/bench/cluster.py [WORKERS], with a Python that has Dask's distributed.
 """
@@ -12,8 +12,8 @@ from pathlib import Path
 
 from distributed import Client, LocalCluster
 
-BYTES = 256 << 20
-TURNS = 5
+BYTES = 128 << 20
+TURNS = 4
 HERE = Path(__file__).parent
 
 
@@ -41,7 +41,7 @@ def main():
     """The program."""
     workers = int(sys.argv[1]) if len(sys.argv) > 1 else 4
     root = str(HERE.parent.parent)
-    os.environ["PYTHONPATH"] = root
+    sys.path.insert(0, root)  # which workers inherit
     with tempfile.TemporaryDirectory() as folder:
         program = str(Path(folder, "cluster"))
         subprocess.run(["cc", "-O2", str(HERE / "cluster.c"), "-o", program, "-lOpenCL"], check=True)

@@ -6,6 +6,7 @@ import contextlib
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,13 +23,28 @@ class Cluster:
 
     def __init__(self, process: subprocess.Popen[str], environment: dict[str, str]) -> None:
         self.process = process
-        assert process.stdout is not None
-        self.address, *pids = process.stdout.readline().split()
-        self.pids = [int(pid) for pid in pids]
+        self.pids: list[int] = []
+        self._read()
         self.environment = environment | {
             "CL_DRIVER_CLUSTER": self.address,
             "CL_DRIVER_CLUSTER_PYTHON": PYTHON,
         }
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        self.address, *pids = self.process.stdout.readline().split()
+        self.pids = [int(pid) for pid in pids]
+
+    def wait_for_workers(self, count: int, gone: int) -> None:
+        """Returns when there are so many workers again, without the process that has gone."""
+        end = time.monotonic() + 120
+        while len(self.pids) < count or gone in self.pids:
+            assert time.monotonic() < end
+            time.sleep(0.5)
+            assert self.process.stdin is not None
+            self.process.stdin.write("\n")
+            self.process.stdin.flush()
+            self._read()
 
     def start(self, *scene: str, **more: str) -> subprocess.Popen[str]:
         """Starts a scene of host.py; its standard input and output are pipes."""

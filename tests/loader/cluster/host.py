@@ -135,12 +135,25 @@ def refusals() -> None:
         "clCreateCommandQueueWithProperties", host.context, host.devices[0],
         [cl.CL_QUEUE_PROPERTIES, on_device, 0],
     ) == cl.CL_INVALID_QUEUE_PROPERTIES  # fmt: skip
-    host.build('kernel void k(global int *x) { printf("%d", x[0]); }')
-    kernel = host.kernel("k")
-    host.cl.ok("clSetKernelArg", kernel, 0, 8, struct.pack("<Q", host.buffer([1] * COUNT)))
-    assert host.cl.call("clEnqueueNDRangeKernel", host.queue, kernel, 1, None, [1], None, 0, None, None) == (
-        cl.CL_OUT_OF_RESOURCES
-    )
+
+
+def printed() -> None:
+    """Kernels print where those of this machine do, before their commands end."""
+    host = Host(1)
+    size = host.cl.integer("clGetDeviceInfo", host.devices[0], cl.CL_DEVICE_PRINTF_BUFFER_SIZE)
+    assert size >= 1 << 20  # table of clGetDeviceInfo, full profile
+    host.build("""
+        kernel void k(global int *x, int turn) { printf("%d: %d %s|", turn, x[get_global_id(0)], "text"); }
+        kernel void many(int turn) { printf("%08d", (int)get_global_id(0)); }
+    """)
+    x, kernel = host.buffer([7] * COUNT), host.kernel("k")
+    for turn in range(3):
+        host.launch(host.queue, kernel, 1, [x], turn)
+        host.cl.ok("clFinish", host.queue)
+        print(f"after {turn}", flush=True)
+    host.launch(host.queue, host.kernel("many"), 1 << 18, 0)  # more than the executor keeps
+    host.cl.ok("clFinish", host.queue)
+    print("end", flush=True)
 
 
 def buffers() -> None:
@@ -363,6 +376,38 @@ def lost() -> None:
         host.cl.ok("clEnqueueWriteBuffer", host.queues[1], x, 1, 0, 4 * COUNT, data, 0, None, None)
         host.launch(host.queues[1], increment, COUNT, [x], 4)
         assert host.read(host.queues[1], x) == [4] * COUNT
+
+
+def busy() -> None:
+    """Uses two workers until the first one has gone, at whatever moment: prints `ready`, then `ended`."""
+    host = Host(1, 2)
+    host.build()
+    x, y = host.buffer([0] * COUNT), host.buffer([0] * COUNT)
+    increments = [host.kernel("increment") for _ in host.queues]
+    events: list[int] = []
+    others = 0
+    data = (ctypes.c_int32 * COUNT)()
+    print("ready", flush=True)
+    while not events or host.status(events[-1]) >= 0:
+        for _ in range(20):
+            event = ctypes.c_void_p()
+            host.launch(host.queues[0], increments[0], COUNT, [x], 1, event=event)
+            events.append(event.value)
+        event = ctypes.c_void_p()
+        host.cl.ok("clEnqueueReadBuffer", host.queues[0], x, 0, 0, 4 * COUNT, data, 0, None, event)
+        events.append(event.value)
+        host.launch(host.queues[1], increments[1], COUNT, [y], 1)
+        others += 1
+        host.cl.ok("clFlush", host.queues[0])
+        host.cl.ok("clFlush", host.queues[1])
+        host.cl.call("clWaitForEvents", 1, [events[-1]])
+    print("ended", flush=True)
+    host.cl.ok("clFinish", host.queues[0])
+    found = [host.status(event) for event in events]
+    first = next(i for i, status in enumerate(found) if status)
+    assert found == [0] * first + [cl.CL_DEVICE_NOT_AVAILABLE] * (len(found) - first), found[first:]
+    assert host.read(host.queues[1], y) == [others] * COUNT
+    sys.stdin.readline()
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 """A cluster on this machine: prints its scheduler's address, then the workers' processes in the order of the
-workers' addresses. Ends with its standard input.
+workers' addresses. These it prints again for each line that it reads. Ends with its standard input.
 
 Usage: local_cluster.py WORKERS
 """
@@ -15,9 +15,12 @@ def main():
     with LocalCluster(
         n_workers=count, threads_per_worker=1, processes=True, dashboard_address=None, scheduler_port=0
     ) as cluster:
-        addresses = {worker.worker_address: worker.pid for worker in cluster.workers.values()}
-        print(cluster.scheduler_address, *(addresses[name] for name in sorted(addresses)), flush=True)
-        sys.stdin.read()
+        while True:
+            pids = {worker.worker_address: worker.pid for worker in cluster.workers.values()}
+            known = sorted(name for name in cluster.scheduler_info["workers"] if name in pids)
+            print(cluster.scheduler_address, *(pids[name] for name in known), flush=True)
+            if not sys.stdin.readline():
+                return
 
 
 if __name__ == "__main__":

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -16,6 +18,16 @@ SCENES = ("refusals", "buffers", "kernels", "order", "failures", "profiling", "m
 @pytest.mark.parametrize("scene", SCENES)
 def test_scene(cluster, scene):
     cluster.run(scene)
+
+
+def test_printf(cluster):
+    text = cluster.run("printed")
+    first = "".join(f"{turn}: 7 text|after {turn}\n" for turn in range(3))
+    assert text.startswith(first)
+    rest = text[len(first) :]
+    assert rest.endswith("end\n")
+    numbers = sorted(rest[at : at + 8] for at in range(0, len(rest) - 4, 8))
+    assert numbers == [f"{i:08d}" for i in range(1 << 18)]
 
 
 def test_devices(cluster):
@@ -62,3 +74,24 @@ def test_no_cluster(cluster, environment):
     for more in (nowhere, nowhere | {"CL_DRIVER_CLUSTER_PYTHON": "/nowhere/python"}):
         environment_now = cluster.environment | more
         subprocess.run([sys.executable, "-c", program], cwd=ROOT, env=environment_now, check=True, timeout=60)
+
+
+def held(pid: int) -> tuple[int, int]:
+    """Descriptors and threads of a process."""
+    return len(os.listdir(f"/proc/{pid}/fd")), len(os.listdir(f"/proc/{pid}/task"))
+
+
+def test_nothing_is_left(cluster):
+    """What a worker has for a host goes with it."""
+    for _ in range(2):
+        cluster.run("mixed")
+    before = [held(pid) for pid in cluster.pids]
+    for _ in range(3):
+        cluster.run("mixed")
+    end = time.monotonic() + 30
+    while time.monotonic() < end:
+        now = [held(pid) for pid in cluster.pids]
+        if all(a <= b for one, two in zip(now, before, strict=True) for a, b in zip(one, two, strict=True)):
+            return
+        time.sleep(0.2)
+    raise AssertionError(f"{before} {now}")

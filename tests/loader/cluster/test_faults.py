@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import time
 
 TIMEOUT = 4
 
 
-def play(cluster, harm, last: str) -> float:
-    """Plays `lost` with a harm done while a launch runs. Seconds from then to the end of the launch."""
-    host = cluster.start("lost", CL_DRIVER_CLUSTER_TIMEOUT=str(TIMEOUT))
+def play(cluster, harm, last: str, scene: str = "lost", wait: float = 0) -> float:
+    """Plays a scene with a harm done while launches run. Seconds from then to their end."""
+    host = cluster.start(scene, CL_DRIVER_CLUSTER_TIMEOUT=str(TIMEOUT))
     assert host.stdout.readline() == "ready\n"
+    time.sleep(wait)
     start = time.monotonic()
     harm()
     assert host.stdout.readline() == "ended\n"
@@ -41,3 +43,20 @@ def test_all_gone(own_cluster):
         own_cluster.process.kill()
 
     assert play(own_cluster, end, "none") < TIMEOUT
+
+
+def test_at_any_moment(own_cluster):
+    """A worker is killed, another one is stopped, while commands come and go; new ones take their place."""
+    chance = random.Random()
+    for _ in range(4):
+        pid = own_cluster.pids[0]
+        wait = chance.random() / 2
+        taken = play(own_cluster, lambda pid=pid: os.kill(pid, signal.SIGKILL), "", "busy", wait)
+        assert taken < TIMEOUT, f"killed after {wait} s"
+        own_cluster.wait_for_workers(2, pid)
+    pid = own_cluster.pids[0]
+    try:
+        taken = play(own_cluster, lambda: os.kill(pid, signal.SIGSTOP), "", "busy", chance.random() / 2)
+    finally:
+        os.kill(pid, signal.SIGKILL)
+    assert taken < 4 * TIMEOUT

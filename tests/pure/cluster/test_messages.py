@@ -11,7 +11,12 @@ from tests.conftest import ROOT
 def test_c_has_the_same_numbers():
     text = (ROOT / "native_shim" / "src" / "cluster" / "messages.h").read_text()
     found = {name: int(number) for name, number in re.findall(r"CLD_(\w+)_MESSAGE = (\d+)", text)}
-    assert len(found) == 12
+    assert len(found) == 13
     assert found == {name: getattr(messages, name) for name in found}
     assert f"CLD_MOST_MESSAGE_BYTES = {messages.MOST_BYTES >> 20} << 20" in text
+    assert f"CLD_MOST_INLINE_BYTES = {messages.MOST_INLINE_BYTES >> 10} << 10" in text
+    assert f"CLD_PLACES = {messages.PLACES} " in text
+    frames = [messages.BATCH_FRAME, messages.TAKEN_FRAME, messages.FREE_FRAME]
+    names = re.findall(r"CLD_(\w+)_FRAME,", text)
+    assert names == ["BATCH", "TAKEN", "FREE"] and frames == [0, 1, 2]
     assert messages.NOBODY == 2**32 - 1 and "#define CLD_NOBODY UINT32_MAX" in text

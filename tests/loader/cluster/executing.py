@@ -1,0 +1,197 @@
+"""The executor of a worker as a worker's Python has it, without Dask.
+
+Usage: python -m tests.loader.cluster.executing SCENE. Scenes end with an exception where
+something is not as it should be."""
+
+from __future__ import annotations
+
+import random
+import select
+import struct
+import subprocess
+import sys
+import time
+from typing import Any
+
+from cl_driver.api.generated import enums as cl
+from cl_driver.cluster import messages
+from cl_driver.cluster.executor import Executor
+from cl_driver.cluster.opencl import OpenCL
+from cl_driver.door import codec
+from cl_driver.jit import bundle
+from tests.pure.passes.support import CLANG
+
+SOURCE = """
+kernel void add(global int *x, int by) { x[get_global_id(0)] += by; }
+kernel void say(global int *x) { printf("%d;", x[0]); }
+"""
+SIZE = 1 << 20
+
+
+class Worker:
+    """An executor, and what it has told."""
+
+    def __init__(self) -> None:
+        self.api = OpenCL(2)
+        self.executor = Executor(self.api)
+        self.told: list[Any] = []
+        self.payloads: list[memoryview] = []
+
+    def put(self, *commands: list[Any], payloads: tuple[bytes, ...] = ()) -> None:
+        self.executor.put(codec.encode(list(commands)), list(payloads))
+
+    def wait(self, count: int) -> list[Any]:
+        """So many answers, in their order."""
+        end = time.monotonic() + 60
+        while len(self.told) < count and time.monotonic() < end:
+            if select.select([self.executor.descriptor], [], [], 1)[0]:
+                self.executor.calm()
+                batch, payloads = self.executor.take()
+                self.told += codec.decode(batch)
+                self.payloads += payloads
+        found, self.told = self.told[:count], self.told[count:]
+        assert len(found) == count, found
+        return found
+
+
+def spirv() -> bytes:
+    """The program as a host sends it."""
+    return subprocess.run(CLANG, input=SOURCE.encode(), capture_output=True, check=True).stdout
+
+
+def launch(number: int, name: bytes, *arguments: Any, size: int = SIZE // 4, needed: tuple[int, ...] = ()):
+    return [messages.LAUNCH, number, 1, name, [0], [size], None, list(needed), list(arguments)]
+
+
+def commands() -> None:
+    """Buffers, contents in a batch and as payloads, launches, what they print."""
+    worker, buffer = Worker(), [7, 0, SIZE]
+    worker.put([messages.PROGRAM, 1, b"", spirv()], [messages.BUFFER, 7, SIZE])
+    data = struct.pack("<i", 5) * (SIZE // 4)
+    worker.put(
+        [messages.WRITE, 7, 0, SIZE], launch(10, b"add", buffer, struct.pack("<i", 2)), payloads=(data,)
+    )
+    worker.put(
+        launch(11, b"say", buffer, size=1), [messages.READ, 12, 7, 0, SIZE], [messages.READ, 13, 7, 4, 8]
+    )
+    told = worker.wait(5)
+    assert told.index([messages.PRINTED, 0, 0, b"7;"]) < [message[1] for message in told].index(11)
+    done, said, read, short = (message for message in told if message[0] != messages.PRINTED)
+    assert done[:3] == [messages.DONE, 10, 0] and 0 < done[3] <= done[4]
+    assert said[:3] == [messages.DONE, 11, 0] and done[4] <= said[3]
+    assert read == [messages.DATA, 12, 0, SIZE]
+    assert bytes(worker.payloads.pop()) == struct.pack("<i", 7) * (SIZE // 4)
+    assert short == [messages.DATA, 13, 0, struct.pack("<ii", 7, 7)]
+    part = [7, 4096, 4096]
+    worker.put(
+        [messages.WRITE, 7, 0, struct.pack("<i", 100)],
+        launch(14, b"add", part, struct.pack("<i", 1), size=1024),
+        launch(15, b"add", buffer, struct.pack("<i", 0), needed=(14, 999)),
+        [messages.READ, 16, 7, 0, 4],
+        [messages.READ, 17, 7, 4096, 4],
+        [messages.READ, 18, 7, 8192, 4],
+    )
+    values = [message[3] for message in worker.wait(5) if message[0] == messages.DATA]
+    assert values == [struct.pack("<i", value) for value in (100, 8, 7)]
+    worker.put([messages.FORGET_BUFFER, 7], [messages.FORGET_PROGRAM, 1])
+    for _ in range(500):  # what was put is not kept
+        worker.put([messages.BUFFER, 8, SIZE], [messages.WRITE, 8, 0, SIZE], [messages.READ, 1, 8, 0, 1],
+                   [messages.FORGET_BUFFER, 8], payloads=(data,))  # fmt: skip
+        worker.wait(1)
+    end = time.monotonic() + 20
+    while worker.executor.kept and time.monotonic() < end:
+        worker.executor.take()
+        time.sleep(0.01)
+    assert not worker.executor.kept
+    assert not worker.executor.failed
+    worker.executor.close()
+
+
+def errors() -> None:
+    """What cannot be done is an answer with an error; what follows is done."""
+    worker, il = Worker(), spirv()
+    by = struct.pack("<i", 1)
+    worker.put(
+        [messages.PROGRAM, 1, b"", il],
+        [messages.BUFFER, 7, SIZE],
+        launch(10, b"none", [7, 0, SIZE], by),
+        launch(11, b"add", [99, 0, SIZE], by),
+        launch(12, b"add", [7, 0, SIZE], by, needed=(11,)),
+        launch(13, b"add", [7, 0, SIZE], b"\0"),
+        [messages.READ, 14, 99, 0, 4],
+        [messages.READ, 15, 7, SIZE, 4],
+        [messages.WRITE, 99, 0, b"1234"],
+        launch(16, b"add", [7, 0, SIZE], by),
+        [messages.PROGRAM, 2, b"", b"no program"],
+        [messages.LAUNCH, 17, 2, b"add", [0], [1], None, [], []],
+        [messages.BUFFER, 8, 1 << 62],
+        launch(18, b"add", [8, 0, SIZE], by),
+    )
+    found = worker.wait(10)
+    status = {message[1]: message[2] for message in found if message[0] in (messages.DONE, messages.DATA)}
+    assert status == {
+        10: cl.CL_INVALID_KERNEL_NAME,
+        11: cl.CL_MEM_OBJECT_ALLOCATION_FAILURE,
+        12: cl.CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST,
+        13: cl.CL_INVALID_ARG_SIZE,
+        14: cl.CL_MEM_OBJECT_ALLOCATION_FAILURE,
+        15: cl.CL_INVALID_VALUE,
+        16: 0,
+        17: cl.CL_INVALID_VALUE,
+        18: cl.CL_MEM_OBJECT_ALLOCATION_FAILURE,
+    }
+    assert [message[1:3] for message in found if message[0] == messages.BUILT] == [[2, cl.CL_INVALID_VALUE]]
+    assert not worker.executor.failed
+    worker.executor.close()
+
+
+def bundles() -> None:
+    """Programs of several modules, and of one with constants."""
+    worker, il = Worker(), spirv()
+    worker.put(
+        [messages.PROGRAM, 1, b"", bundle.pack([(il, {}), (il, {})])],
+        [messages.BUFFER, 7, SIZE],
+        launch(10, b"add", [7, 0, SIZE], struct.pack("<i", 1)),
+    )
+    found = worker.wait(2)  # the same kernel twice does not link
+    assert found[0][:2] == [messages.BUILT, 1] and found[1][2] == found[0][2] < 0
+    worker.put(
+        [messages.PROGRAM, 2, b"", bundle.pack([(il, {3: b"1234"})])],
+        [messages.LAUNCH, 11, 2, b"add", [0], [1], None, [], [[7, 0, SIZE], b"1234"]],
+    )
+    assert worker.wait(2)[1][2] == cl.CL_INVALID_SPEC_ID
+    worker.executor.close()
+
+
+def nonsense() -> None:
+    """Batches that are cut off or changed: some are refused, and none does harm."""
+    batch = codec.encode([
+        [messages.BUFFER, 7, 4096],
+        [messages.WRITE, 7, 0, b"1234" * 16],
+        [messages.READ, 12, 7, 0, 64],
+        [messages.LAUNCH, 10, 1, b"add", [0], [16], [16], [1, 2], [[7, 0, 64], b"1234", 16, None]],
+        [messages.PROGRAM, 3, b"", bundle.MAGIC + b"l\2\0\0\0l\2\0\0\0b\3"],
+        [messages.LAUNCH, 11, 3, b"add", [0, 0], [16, 1], None, [], []],
+        [messages.FORGET_BUFFER, 7],
+    ])  # fmt: skip
+    worker, refused = Worker(), 0
+    chance = random.Random(5)
+    changed = [batch[:size] for size in range(1, len(batch), 3)]
+    for _ in range(300):
+        one = bytearray(batch)
+        for _ in range(chance.randint(1, 4)):
+            one[chance.randrange(len(one))] = chance.randrange(256)
+        changed.append(bytes(one))
+    for one in changed:
+        executor = Executor(worker.api)
+        executor.put(one, [])
+        end = time.monotonic() + 10
+        while executor.kept and time.monotonic() < end:  # until it has been looked at
+            executor.take()
+        refused += executor.failed
+        executor.close()
+    assert refused > 100
+
+
+if __name__ == "__main__":
+    globals()[sys.argv[1]]()
