@@ -1,7 +1,7 @@
-/* What a device costs, for one of a cluster: launches in order, one launch and its end, contents there and back.
- * Prints a figure a line. cluster.py starts a cluster for it.
+/* What devices of a cluster cost: launches in order, one launch and its end, contents there and back, and
+ * from one device to another. Prints a figure a line. cluster.py starts a cluster for it.
  *
- * Usage: cluster DEVICE (its number among the platform's) */
+ * Usage: cluster FIRST SECOND (their numbers among the platform's devices) */
 #define CL_TARGET_OPENCL_VERSION 300
 #include <CL/cl.h>
 #include <stdio.h>
@@ -82,22 +82,44 @@ static void measure_contents(cl_context context, cl_command_queue queue, cl_kern
     clReleaseMemObject(large);
 }
 
+/* A launch on each of two devices in turn, which may write the buffer. */
+static void measure_between(cl_context context, const cl_command_queue *queues, cl_kernel kernel) {
+    cl_int status;
+    cl_mem large = clCreateBuffer(context, CL_MEM_READ_WRITE, BYTES, NULL, &status);
+    CHECK(status);
+    CHECK(clSetKernelArg(kernel, 0, sizeof large, &large));
+    double best = 0;
+    for (int turn = 0; turn <= TURNS; turn++) {
+        double start = now();
+        launch(queues[turn % 2], kernel);
+        CHECK(clFinish(queues[turn % 2]));
+        double rate = BYTES / (now() - start);
+        best = turn && rate > best ? rate : best; /* the first one comes from this machine */
+    }
+    printf("between_mb_per_second %.0f\n", best / 1e6);
+    clReleaseMemObject(large);
+}
+
 int main(int argc, char **argv) {
     cl_platform_id platform;
     cl_device_id devices[MOST_DEVICES];
     cl_uint count;
     cl_int status;
-    cl_uint number = argc > 1 ? (cl_uint)atoi(argv[1]) : 0;
+    cl_uint first = argc > 2 ? (cl_uint)atoi(argv[1]) : 0, second = argc > 2 ? (cl_uint)atoi(argv[2]) : 0;
     CHECK(clGetPlatformIDs(1, &platform, NULL));
     CHECK(clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, MOST_DEVICES, devices, &count));
-    if (number >= count) {
+    if (first >= count || second >= count) {
         fprintf(stderr, "there are %u devices\n", count);
         return 1;
     }
-    cl_context context = clCreateContext(NULL, 1, &devices[number], NULL, NULL, &status);
+    const cl_device_id pair[] = {devices[first], devices[second]};
+    cl_context context = clCreateContext(NULL, first == second ? 1 : 2, pair, NULL, NULL, &status);
     CHECK(status);
-    cl_command_queue queue = clCreateCommandQueueWithProperties(context, devices[number], NULL, &status);
-    CHECK(status);
+    cl_command_queue queues[2];
+    for (int i = 0; i < 2; i++) {
+        queues[i] = clCreateCommandQueueWithProperties(context, pair[i], NULL, &status);
+        CHECK(status);
+    }
     const char *text = source;
     cl_program program = clCreateProgramWithSource(context, 1, &text, NULL, &status);
     CHECK(status);
@@ -107,14 +129,16 @@ int main(int argc, char **argv) {
     cl_mem small = clCreateBuffer(context, CL_MEM_READ_WRITE, sizeof(cl_int), NULL, &status);
     CHECK(status);
     CHECK(clSetKernelArg(kernel, 0, sizeof small, &small));
-    launch(queue, kernel);
-    CHECK(clFinish(queue));
-    measure_launches(queue, kernel);
-    measure_contents(context, queue, kernel);
+    launch(queues[0], kernel);
+    CHECK(clFinish(queues[0]));
+    measure_launches(queues[0], kernel);
+    measure_contents(context, queues[0], kernel);
+    measure_between(context, queues, kernel);
     clReleaseMemObject(small);
     clReleaseKernel(kernel);
     clReleaseProgram(program);
-    clReleaseCommandQueue(queue);
+    for (int i = 0; i < 2; i++)
+        clReleaseCommandQueue(queues[i]);
     clReleaseContext(context);
     return 0;
 }

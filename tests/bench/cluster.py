@@ -57,7 +57,7 @@ def main():
                 "CL_DRIVER_CLUSTER_PYTHON": sys.executable,
                 "OCL_ICD_VENDORS": str(Path(root, "build", "vendors")),
             }
-            subprocess.run([program, "1"], env=environment, check=True)
+            subprocess.run([program, "1", "2"], env=environment, check=True)
             after = between_workers(client)
             print(f"dask_mb_per_second {max(before, after) / 1e6:.0f}")
 
