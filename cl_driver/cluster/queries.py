@@ -79,6 +79,7 @@ _NONE_OF = {
 _FORMATS = {"uint": "<I", "ulong": "<Q", "size_t": "<Q", "intptr_t": "<q"}
 
 _NAME_VERSION = struct.Struct("<I64s")  # cl_name_version
+_VERSION = 3 << 22  # 3.0.0, as cl_version
 _UINT, _ULONG = struct.Struct("<I"), struct.Struct("<Q")
 
 
@@ -106,6 +107,15 @@ def answers(ask: Callable[[int], bytes], host: str, cores: int) -> dict[int, byt
     found[number("EXTENSIONS")] = " ".join(kept).encode() + b"\0"
     found[number("EXTENSIONS_WITH_VERSION")] = _among(EXTENSIONS, ask(number("EXTENSIONS_WITH_VERSION")))
     found[number("OPENCL_C_FEATURES")] = _among(FEATURES, ask(number("OPENCL_C_FEATURES")))
+    # OpenCL 3.1 has sub-groups.
+    found[number("VERSION")] = ask(number("VERSION")).replace(b"OpenCL 3.1 ", b"OpenCL 3.0 ")
+    found[number("NUMERIC_VERSION")] = _UINT.pack(
+        min(_VERSION, *_UINT.unpack(ask(number("NUMERIC_VERSION"))))
+    )
+    every = _NAME_VERSION.iter_unpack(ask(number("OPENCL_C_ALL_VERSIONS")))
+    found[number("OPENCL_C_ALL_VERSIONS")] = b"".join(
+        _NAME_VERSION.pack(*pair) for pair in every if pair[0] <= _VERSION
+    )
     found[number("BUILT_IN_KERNELS")] = b"\0"
     found[number("BUILT_IN_KERNELS_WITH_VERSION")] = b""
     found[number("AVAILABLE")] = _UINT.pack(cl.CL_TRUE)

@@ -94,6 +94,7 @@ static cl_context make_context(const cl_context_properties *properties, uint32_t
         for (uint32_t i = 0; i < count; i++) {
             cld_object_hold(devices[i]);
             context->is_spread |= devices[i]->worker != NULL;
+            context->is_elsewhere = (!i || context->is_elsewhere) && devices[i]->worker;
         }
         if (status)
             cld_object_release(context, CLD_CONTEXT, CL_INVALID_CONTEXT);
@@ -138,15 +139,15 @@ CL_API_ENTRY cl_context CL_API_CALL clCreateContextFromType(const cl_context_pro
                                                             cl_device_type device_type, notify_fn pfn_notify,
                                                             void *user_data, cl_int *errcode_ret) {
     CLD_REQUIRE_OR_NULL(pfn_notify || !user_data, CL_INVALID_VALUE, "user_data without pfn_notify");
-    cl_device_id device;
-    cl_int status = clGetDeviceIDs(NULL, device_type, 1, &device, NULL);
+    cl_uint count;
+    cl_int status = clGetDeviceIDs(NULL, device_type, 0, NULL, &count);
     CLD_REQUIRE_OR_NULL(status != CL_INVALID_DEVICE_TYPE, CL_INVALID_DEVICE_TYPE, "not a device type");
     /* "CL_DEVICE_NOT_FOUND if no devices that match device_type [...] were found." */
     CLD_REQUIRE_OR_NULL(!status, CL_DEVICE_NOT_FOUND, "no such device");
-    struct cld_device **devices = calloc(1, sizeof *devices);
+    struct cld_device **devices = calloc(count, sizeof *devices);
     CLD_REQUIRE_OR_NULL(devices, CL_OUT_OF_HOST_MEMORY, "no memory");
-    devices[0] = (struct cld_device *)device;
-    return make_context(properties, 1, devices, pfn_notify, user_data, errcode_ret);
+    clGetDeviceIDs(NULL, device_type, count, (cl_device_id *)devices, NULL);
+    return make_context(properties, count, devices, pfn_notify, user_data, errcode_ret);
 }
 
 CL_API_ENTRY cl_int CL_API_CALL clGetContextInfo(cl_context handle, cl_context_info param_name,

@@ -418,7 +418,10 @@ static cl_int create(struct request *request, struct cld_mem **made) {
 static cl_mem create_image(cl_context context, struct request request, cl_int *errcode_ret) {
     struct cld_mem *made = NULL;
     request.context = cld_object_check(context, CLD_CONTEXT);
-    cl_int status = create(&request, &made);
+    bool has_images = !request.context || !request.context->is_elsewhere;
+    cl_int status =
+        has_images ? create(&request, &made)
+                   : cld_refuse("clCreateImage", CL_INVALID_OPERATION, "no device of the context has images");
     if (errcode_ret)
         *errcode_ret = status;
     return (cl_mem)made;

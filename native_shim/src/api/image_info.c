@@ -11,11 +11,12 @@
 #include "object/call.h"
 #include "object/info.h"
 
-CL_API_ENTRY cl_int CL_API_CALL clGetSupportedImageFormats(cl_context context, cl_mem_flags flags,
+CL_API_ENTRY cl_int CL_API_CALL clGetSupportedImageFormats(cl_context handle, cl_mem_flags flags,
                                                            cl_mem_object_type image_type, cl_uint num_entries,
                                                            cl_image_format *image_formats,
                                                            cl_uint *num_image_formats) {
-    CLD_REQUIRE(cld_object_check(context, CLD_CONTEXT), CL_INVALID_CONTEXT, "not a context");
+    const struct cld_context *context = cld_object_check(handle, CLD_CONTEXT);
+    CLD_REQUIRE(context, CL_INVALID_CONTEXT, "not a context");
     /* "CL_INVALID_VALUE if flags or image_type are not valid, or if num_entries is 0 and image_formats is not
      * NULL." */
     cl_mem_flags known = CL_MEM_READ_WRITE | CL_MEM_WRITE_ONLY | CL_MEM_READ_ONLY | CL_MEM_USE_HOST_PTR |
@@ -27,7 +28,9 @@ CL_API_ENTRY cl_int CL_API_CALL clGetSupportedImageFormats(cl_context context, c
                 CL_INVALID_VALUE, "image_type is not valid");
     CLD_REQUIRE(num_entries || !image_formats, CL_INVALID_VALUE,
                 "num_entries is 0 and image_formats is not NULL");
-    cl_uint count = cld_image_formats(image_type, flags, image_formats, image_formats ? num_entries : 0);
+    cl_uint count = context->is_elsewhere ? 0
+                                          : cld_image_formats(image_type, flags, image_formats,
+                                                              image_formats ? num_entries : 0);
     if (num_image_formats)
         *num_image_formats = count;
     return CL_SUCCESS;

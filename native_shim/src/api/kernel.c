@@ -327,6 +327,7 @@ CL_API_ENTRY cl_int CL_API_CALL clGetKernelSubGroupInfo(cl_kernel handle, cl_dev
     CLD_REQUIRE(kernel, CL_INVALID_KERNEL, "not a kernel");
     const struct cld_device *device = kernel_device(kernel, device_handle);
     CLD_REQUIRE(device, CL_INVALID_DEVICE, "not a device of the kernel, or one of several must be named");
+    CLD_REQUIRE(!device->worker, CL_INVALID_OPERATION, "the device has no sub-groups");
     const struct cld_kernel_info *info = cld_kernel_info_for(kernel, device);
     if (!info)
         info = kernel->info; /* what a build for this device would give: the devices are alike */

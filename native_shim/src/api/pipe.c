@@ -28,6 +28,7 @@ CL_API_ENTRY cl_mem CL_API_CALL clCreatePipe(cl_context handle, cl_mem_flags fla
     struct cld_context *context = cld_object_check(handle, CLD_CONTEXT);
     CLD_REQUIRE_OR_NULL(context, CL_INVALID_CONTEXT, "not a context");
     CLD_REQUIRE_LIVE_OR_NULL(context);
+    CLD_REQUIRE_OR_NULL(!context->is_elsewhere, CL_INVALID_OPERATION, "no device of the context has pipes");
     /* "Only CL_MEM_READ_WRITE and CL_MEM_HOST_NO_ACCESS can be specified when creating a pipe object." */
     CLD_REQUIRE_OR_NULL(!(flags & ~(cl_mem_flags)(CL_MEM_READ_WRITE | CL_MEM_HOST_NO_ACCESS)),
                         CL_INVALID_VALUE,

@@ -149,12 +149,45 @@ static const char *or_override(enum cld_setting setting, const char *otherwise) 
     return *text ? text : otherwise;
 }
 
+/* Of the platform are extensions that all its devices have, and that of loaders. */
+static bool is_common(const char *extension, size_t size) {
+    static const char loaders[] = "cl_khr_icd";
+    return (size == sizeof loaders - 1 && !memcmp(extension, loaders, size)) ||
+           !cld_cluster_lacks(cld_root_device(), extension, size);
+}
+
+static cl_int give_extensions(size_t room, void *value, size_t *size) {
+    char text[] = CLD_PLATFORM_EXTENSIONS;
+    size_t kept = 0;
+    for (char *at = text; *at;) {
+        size_t length = strcspn(at, " ");
+        char *next = at + length + (at[length] == ' ');
+        if (is_common(at, length)) {
+            if (kept)
+                text[kept++] = ' ';
+            memmove(text + kept, at, length); /* never behind `at` */
+            kept += length;
+        }
+        at = next;
+    }
+    text[kept] = 0;
+    return cld_info_string(text, room, value, size);
+}
+
+static cl_int give_versions(size_t room, void *value, size_t *size) {
+    cl_name_version list[] = {CLD_PLATFORM_EXTENSIONS_WITH_VERSION};
+    size_t kept = 0;
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++)
+        if (is_common(list[i].name, strlen(list[i].name)))
+            list[kept++] = list[i];
+    return cld_info(list, kept * sizeof *list, room, value, size);
+}
+
 /* Found by its name, too. */
 __attribute__((visibility("default"))) CL_API_ENTRY cl_int CL_API_CALL
 clGetPlatformInfo(cl_platform_id platform, cl_platform_info param_name, size_t param_value_size,
                   void *param_value, size_t *param_value_size_ret) {
     CLD_REQUIRE(cld_platform_check(platform), CL_INVALID_PLATFORM, "not this driver's platform");
-    static const cl_name_version extensions[] = {CLD_PLATFORM_EXTENSIONS_WITH_VERSION};
     static const cl_version version = CLD_PLATFORM_NUMERIC_VERSION;
     static const cl_ulong timer_resolution = 1; /* ns: clGetHostTimer reads CLOCK_MONOTONIC_RAW */
     static const cl_platform_command_buffer_capabilities_khr command_buffers =
@@ -178,8 +211,7 @@ clGetPlatformInfo(cl_platform_id platform, cl_platform_info param_name, size_t p
         string = or_override(CL_DRIVER_PLATFORM_VENDOR_SETTING, CLD_PLATFORM_VENDOR);
         break;
     case CL_PLATFORM_EXTENSIONS:
-        string = CLD_PLATFORM_EXTENSIONS;
-        break;
+        return give_extensions(param_value_size, param_value, param_value_size_ret);
     case CL_PLATFORM_ICD_SUFFIX_KHR:
         string = CLD_PLATFORM_SUFFIX;
         break;
@@ -203,7 +235,7 @@ clGetPlatformInfo(cl_platform_id platform, cl_platform_info param_name, size_t p
         return cld_info(cld_svm_types, sizeof cld_svm_types, param_value_size, param_value,
                         param_value_size_ret);
     case CL_PLATFORM_EXTENSIONS_WITH_VERSION:
-        return cld_info(extensions, sizeof extensions, param_value_size, param_value, param_value_size_ret);
+        return give_versions(param_value_size, param_value, param_value_size_ret);
     }
     if (!string)
         return cld_lack(__func__, CL_INVALID_VALUE, "param_name is no query of platforms");

@@ -92,7 +92,8 @@ static cl_command_queue make_queue(struct cld_context *context, struct cld_devic
     cld_object_hold(device);
     queue->context = context;
     queue->device = device;
-    queue->properties = properties | (cld_observers[0] ? CLD_OBSERVED : 0);
+    queue->properties =
+        properties | (cld_observers[0] ? CLD_OBSERVED : 0) | (context->is_spread ? CLD_SPREAD : 0);
     queue->size = size;
     follow_hints(queue, hints);
     pthread_mutex_init(&queue->lock, NULL);
@@ -249,7 +250,8 @@ CL_API_ENTRY cl_int CL_API_CALL clSetDefaultDeviceCommandQueue(cl_context contex
     struct cld_device *device = cld_object_check(device_handle, CLD_DEVICE);
     CLD_REQUIRE(device && cld_context_has_device(context, device), CL_INVALID_DEVICE,
                 "not a device of the context");
-    CLD_REQUIRE(has_device_queues(), CL_INVALID_OPERATION, "the device has no on-device queues");
+    CLD_REQUIRE(has_device_queues() && !device->worker, CL_INVALID_OPERATION,
+                "the device has no on-device queues");
     /* "CL_INVALID_COMMAND_QUEUE if command_queue is not a valid command-queue for device." */
     struct cld_queue *queue = cld_queue_check(queue_handle);
     CLD_REQUIRE(queue && queue->properties & CL_QUEUE_ON_DEVICE && queue->context == context &&
@@ -285,7 +287,7 @@ CL_API_ENTRY cl_int CL_API_CALL clGetCommandQueueInfo(cl_command_queue handle,
         size = sizeof count;
         break;
     case CL_QUEUE_PROPERTIES:
-        properties = queue->properties & ~(cl_command_queue_properties)CLD_OBSERVED;
+        properties = queue->properties & ~(cl_command_queue_properties)(CLD_OBSERVED | CLD_SPREAD);
         answer = &properties;
         size = sizeof properties;
         break;

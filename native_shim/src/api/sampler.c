@@ -123,6 +123,7 @@ CL_API_ENTRY cl_sampler CL_API_CALL clCreateSamplerWithProperties(cl_context han
     struct cld_context *context = cld_object_check(handle, CLD_CONTEXT);
     struct values values = defaults;
     CLD_REQUIRE_OR_NULL(context, CL_INVALID_CONTEXT, "not a context");
+    CLD_REQUIRE_OR_NULL(!context->is_elsewhere, CL_INVALID_OPERATION, "no device of the context has images");
     CLD_REQUIRE_LIVE_OR_NULL(context);
     /* "CL_INVALID_VALUE if the property name in sampler_properties is not a supported property name, if the
      * value specified for a supported property name is not valid, or if the same property name is specified
@@ -141,6 +142,7 @@ CL_API_ENTRY cl_sampler CL_API_CALL clCreateSampler(cl_context handle, cl_bool n
     values.addressing = addressing_mode;
     values.filter = filter_mode;
     CLD_REQUIRE_OR_NULL(context, CL_INVALID_CONTEXT, "not a context");
+    CLD_REQUIRE_OR_NULL(!context->is_elsewhere, CL_INVALID_OPERATION, "no device of the context has images");
     CLD_REQUIRE_LIVE_OR_NULL(context);
     /* "CL_INVALID_VALUE if addressing_mode, filter_mode, normalized_coords or a combination of these
      * arguments are not valid." */

@@ -52,6 +52,7 @@ static cl_int allocate(cl_context handle, cl_device_id device_handle, enum cld_a
     struct cld_context *context = cld_object_check(handle, CLD_CONTEXT);
     CLD_REQUIRE(context, CL_INVALID_CONTEXT, "not a context");
     CLD_REQUIRE_LIVE(context);
+    CLD_REQUIRE(!context->is_elsewhere, CL_INVALID_OPERATION, "no device of the context has such memory");
     struct cld_allocation wanted = {.size = size, .kind = kind};
     if (device_handle || kind == CLD_ALLOCATED_DEVICE) {
         wanted.device = cld_object_check(device_handle, CLD_DEVICE);

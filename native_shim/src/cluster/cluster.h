@@ -21,6 +21,9 @@ uint32_t cld_cluster_devices(const struct cld_device *root, struct cld_device *c
 /* The answer of such a device to a query, or NULL. */
 const void *cld_cluster_answer(const struct cld_device *device, cl_device_info query, size_t *size);
 
+/* Whether there are such devices, and they lack an extension. root: as above. */
+bool cld_cluster_lacks(const struct cld_device *root, const char *extension, size_t size);
+
 /* Makes a launch, whose arguments and sizes are in command->kernel, one of the device of its queue, which is
  * a worker's. CL_INVALID_KERNEL_ARGS for arguments that cannot leave this machine, CL_OUT_OF_RESOURCES,
  * CL_OUT_OF_HOST_MEMORY. */

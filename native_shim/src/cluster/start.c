@@ -183,3 +183,17 @@ const void *cld_cluster_answer(const struct cld_device *device, cl_device_info q
         }
     return NULL;
 }
+
+bool cld_cluster_lacks(const struct cld_device *root, const char *extension, size_t size) {
+    struct cld_device *const *found;
+    if (!cld_cluster_devices(root, &found))
+        return false;
+    size_t length = 0;
+    const char *list = cld_cluster_answer(found[0], CL_DEVICE_EXTENSIONS, &length);
+    for (size_t at = 0; list && at + size < length; at++) {
+        bool is_word = (!at || list[at - 1] == ' ') && (list[at + size] == ' ' || !list[at + size]);
+        if (is_word && !memcmp(list + at, extension, size))
+            return false;
+    }
+    return true;
+}

@@ -223,6 +223,8 @@ cl_int cld_set_kernel_arg_pointer(struct cld_kernel *kernel, cl_uint arg_index, 
 static cl_int set_address(cl_kernel handle, cl_uint arg_index, const void *arg_value) {
     struct cld_kernel *kernel = cld_object_check(handle, CLD_KERNEL);
     CLD_REQUIRE(kernel, CL_INVALID_KERNEL, "not a kernel");
+    CLD_REQUIRE(!kernel->program->context->is_elsewhere, CL_INVALID_OPERATION,
+                "no device of the context has memory of pointers");
     return cld_set_kernel_arg_pointer(kernel, arg_index, arg_value);
 }
 
@@ -297,5 +299,7 @@ CL_API_ENTRY cl_int CL_API_CALL clSetKernelExecInfo(cl_kernel handle, cl_kernel_
                                                     size_t param_value_size, const void *param_value) {
     struct cld_kernel *kernel = cld_object_check(handle, CLD_KERNEL);
     CLD_REQUIRE(kernel, CL_INVALID_KERNEL, "not a kernel");
+    CLD_REQUIRE(!is_pointers(param_name) || !kernel->program->context->is_elsewhere, CL_INVALID_OPERATION,
+                "no device of the context has memory of pointers");
     return cld_set_kernel_exec_info(kernel, param_name, param_value_size, param_value);
 }

@@ -33,6 +33,8 @@ CL_API_ENTRY void *CL_API_CALL clSVMAlloc(cl_context handle, cl_svm_mem_flags fl
     struct cld_context *context = cld_object_check(handle, CLD_CONTEXT);
     if (!context)
         return fail("not a context");
+    if (context->is_elsewhere)
+        return fail("no device of the context has SVM");
     if (atomic_load_explicit(&context->terminated, memory_order_relaxed))
         return fail("the context was terminated");
     if (!valid_flags(flags))

@@ -46,9 +46,9 @@ struct cld_context {
     bool is_terminable;                          /* CL_CONTEXT_TERMINATE_KHR */
     void (*print)(void *, const char *, size_t); /* what kernels print; NULL: to stdout */
     void *print_data;
-    bool is_spread;              /* some of its devices are on other machines */
-    _Atomic uint32_t terminated; /* 1: by clTerminateContextKHR; kernels look at it */
-    bool is_ending;              /* with the lock: clTerminateContextKHR has begun */
+    bool is_spread, is_elsewhere; /* some of its devices are on other machines; all of them are */
+    _Atomic uint32_t terminated;  /* 1: by clTerminateContextKHR; kernels look at it */
+    bool is_ending;               /* with the lock: clTerminateContextKHR has begun */
     void(CL_CALLBACK *notify)(const char *, const void *, size_t, void *);
     void *notify_data;
     struct cld_callback *destructors; /* runtime/callback.h */

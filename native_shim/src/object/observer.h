@@ -50,6 +50,9 @@ struct cld_observer {
 /* In cld_event.profiled and cld_queue.properties. */
 #define CLD_OBSERVED 0x80
 
+/* In cld_queue.properties alone: what commands are about may be on other machines. */
+#define CLD_SPREAD 0x100
+
 #define CLD_OBSERVER_CONSTRUCTOR __attribute__((constructor(200)))
 
 enum { CLD_MOST_OBSERVERS = 4 };

@@ -303,7 +303,7 @@ bool cld_immediate_begin(struct cld_queue *queue, cl_command_type type, const st
                          struct cld_event **command) {
     *command = NULL;
     /* Who observes is to see it, and what it is about may be elsewhere. */
-    if (wait->recording || queue->properties & CLD_OBSERVED || queue->context->is_spread)
+    if (wait->recording || queue->properties & (CLD_OBSERVED | CLD_SPREAD))
         return false;
     for (cl_uint i = 0; i < wait->count; i++)
         if (cld_event_status((struct cld_event *)wait->list[i]) != CL_COMPLETE)

@@ -22,6 +22,12 @@ def driver(query: int) -> bytes:
         return b"cl_khr_fp64 cl_khr_subgroups cl_khr_command_buffer\0"
     if query == cl.CL_DEVICE_NAME:
         return b"A CPU\0"
+    if query == cl.CL_DEVICE_VERSION:
+        return b"OpenCL 3.1 of a vendor\0"
+    if query == cl.CL_DEVICE_NUMERIC_VERSION:
+        return struct.pack("<I", 3 << 22 | 1 << 12)
+    if query == cl.CL_DEVICE_OPENCL_C_ALL_VERSIONS:
+        return struct.pack("<I64sI64s", 3 << 22 | 1 << 12, b"OpenCL C", 3 << 22, b"OpenCL C")
     return struct.pack("<Q", query)
 
 
@@ -40,6 +46,14 @@ def test_what_is_absent_is_said_to_be():
     assert found[cl.CL_DEVICE_OPENCL_C_FEATURES] == name_versions("__opencl_c_fp64")
     assert found[cl.CL_DEVICE_EXECUTION_CAPABILITIES] == struct.pack("<Q", cl.CL_EXEC_KERNEL)
     assert cl.CL_DEVICE_PLATFORM not in found and cl.CL_DEVICE_SUB_GROUP_SIZES_INTEL not in found
+
+
+def test_version():
+    """OpenCL 3.1 has sub-groups."""
+    found = queries.answers(driver, "host", 1)
+    assert found[cl.CL_DEVICE_VERSION] == b"OpenCL 3.0 of a vendor\0"
+    assert found[cl.CL_DEVICE_NUMERIC_VERSION] == struct.pack("<I", 3 << 22)
+    assert found[cl.CL_DEVICE_OPENCL_C_ALL_VERSIONS] == struct.pack("<I64s", 3 << 22, b"OpenCL C")
 
 
 def test_what_the_driver_does_not_have_is_no_query():
