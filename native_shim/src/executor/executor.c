@@ -7,6 +7,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "api/platform.h"
 #include "base/log.h"
 #include "base/own_thread.h"
 #include "executor/internal.h"
@@ -20,11 +21,9 @@ static void print(void *data, const char *text, size_t size) {
 }
 
 static cl_int make_objects(struct cld_executor *executor) {
-    cl_platform_id platform;
-    cl_int status = clGetPlatformIDs(1, &platform, NULL);
-    if (!status)
-        status = clGetDeviceIDs(platform, CL_DEVICE_TYPE_DEFAULT, 1, &executor->device, NULL);
-    if (!status)
+    cl_int status = CL_OUT_OF_HOST_MEMORY;
+    executor->device = (cl_device_id)cld_root_device();
+    if (executor->device)
         executor->context = clCreateContext(NULL, 1, &executor->device, NULL, NULL, &status);
     if (status)
         return status;

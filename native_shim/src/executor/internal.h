@@ -1,6 +1,6 @@
 /* What the files of this folder share. */
-#ifndef CLD_EXECUTOR_INTERNAL_H
-#define CLD_EXECUTOR_INTERNAL_H
+#ifndef CLD_INTERNAL_H
+#define CLD_INTERNAL_H
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -715,8 +715,10 @@ static void execute(struct cld_event *command, struct cld_self *self, struct cld
     if (!command->is_node) {
         if (command->profiled)
             cld_command_note_start(command);
-        atomic_store(&command->status, CL_RUNNING);
-        cld_event_fire(command);
+        if (__builtin_expect(command->elsewhere != CLD_TO_BE_SENT, 1)) {
+            atomic_store(&command->status, CL_RUNNING);
+            cld_event_fire(command);
+        }
     } else if (cld_is_observed(command)) {
         cld_command_note_start(command);
     }

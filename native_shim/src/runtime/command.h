@@ -105,6 +105,7 @@ enum { CLD_PROFILED = CL_QUEUE_PROFILING_ENABLE };
 /* What other machines have to do with a command (cluster/). */
 enum cld_elsewhere {
     CLD_NOT_ELSEWHERE,
+    CLD_TO_BE_SENT, /* submitted until it is complete: when it runs is not known here */
     CLD_SENT,
     CLD_SENT_WITH_TIMES, /* which are there: those of its execution */
     CLD_USED_HERE,       /* it is executed here, and what it uses is not moved meanwhile (object/mover.h) */

@@ -219,10 +219,18 @@ def order() -> None:
     host = Host(1)
     host.build("""
         kernel void step(global uint *x, uint k) { x[get_global_id(0)] = x[get_global_id(0)] * 3 + k; }
+        kernel void spin(global volatile uint *x) { for (int i = 0; i < 20000000; i++) x[1] = 0; }
     """)
     step, x = host.kernel("step"), host.buffer([0] * COUNT)
     gate = host.cl.make("clCreateUserEvent", host.context)
     expected = 0
+    spin, events = host.kernel("spin"), [ctypes.c_void_p(), ctypes.c_void_p()]
+    host.launch(host.queue, spin, 1, [x], event=events[0])
+    host.launch(host.queue, spin, 1, [x], wait=[events[0].value], event=events[1])
+    host.cl.ok("clFlush", host.queue)
+    while host.status(events[0].value):  # of two in order one runs at a time at most
+        assert [host.status(event.value) for event in events].count(cl.CL_RUNNING) < 2
+    host.cl.ok("clFinish", host.queue)
     for i in range(300):
         host.launch(host.queue, step, COUNT, [x], i, wait=[gate] if i == 100 else ())
         expected = (expected * 3 + i) & 0xFFFFFFFF
