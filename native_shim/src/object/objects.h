@@ -43,9 +43,7 @@ struct cld_context {
     _Atomic(struct cld_queue *) *default_queues; /* of these; not held, but taken out when released */
     size_t property_count; /* words in properties with the final 0; 0 when created with NULL */
     cl_context_properties *properties;
-    bool is_terminable;                          /* CL_CONTEXT_TERMINATE_KHR */
-    void (*print)(void *, const char *, size_t); /* what kernels print; NULL: to stdout */
-    void *print_data;
+    bool is_terminable;           /* CL_CONTEXT_TERMINATE_KHR */
     bool is_spread, is_elsewhere; /* some of its devices are on other machines; all of them are */
     _Atomic uint32_t terminated;  /* 1: by clTerminateContextKHR; kernels look at it */
     bool is_ending;               /* with the lock: clTerminateContextKHR has begun */
@@ -54,6 +52,8 @@ struct cld_context {
     struct cld_callback *destructors; /* runtime/callback.h */
     void *allocations;                /* a tree (tsearch) of what has an address, memory/allocations.c */
     struct cld_queue *queues;         /* those that live, in any order; under the context's lock */
+    void (*print)(void *, const char *, size_t); /* what kernels print; NULL: to stdout */
+    void *print_data;
 };
 
 /* "All other APIs that use a context as an argument will return CL_CONTEXT_TERMINATED_KHR." "All OpenCL API
