@@ -32,6 +32,13 @@ USED_ELSEWHERE = {
     "loop_unrolling": "llvmlite",
     "_callback": "ctypes: it must be there as long as C may call it",
     "create_module": "importlib",
+    "atexit": "weakref.finalize",
+    "deserialize": "distributed",
+    # Of messages that C makes or reads; Python's list of their numbers is whole.
+    **dict.fromkeys(
+        ("FORGET_PROGRAM", "LAUNCH", "DONE", "BUILT", "PRINTED", "MOST_INLINE_BYTES"),
+        "native_shim/src/cluster",
+    ),
 }
 
 
