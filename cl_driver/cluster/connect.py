@@ -68,7 +68,7 @@ async def open_client(place: str, timeout: float) -> AsyncIterator[Any]:
     """Dask's client; place: an address, or a scheduler file; timeout: seconds. Certificates are those of
     Dask's configuration. ConnectError."""
     try:
-        from distributed import Client  # type: ignore[import-not-found]
+        from distributed import Client
     except ImportError as error:
         raise ConnectError(f"Dask's distributed is not installed here: {error}") from error
     where = {"scheduler_file": place} if is_file(place) else {"address": place}
@@ -98,7 +98,7 @@ async def connections(client: Any, timeout: float) -> list[Connection]:
 
 
 async def _open(client: Any, address: str, timeout: float) -> Connection | None:
-    from distributed.core import connect  # type: ignore[import-not-found]
+    from distributed.core import connect
 
     comm = None
     try:

@@ -62,7 +62,7 @@ def _text(connection: Connection, query: int) -> str:
 async def _lines(place: str) -> list[str]:
     timeout = float(settings.integer("CL_DRIVER_CLUSTER_TIMEOUT") or 30)
     async with connect.open_client(place, timeout) as client:
-        import distributed  # type: ignore[import-not-found]
+        import distributed
 
         lines = [f"cl_driver {VERSION}, distributed {distributed.__version__}, {client.scheduler.address}"]
         for connection in await connect.connections(client, timeout):

@@ -31,7 +31,7 @@ _api: OpenCL | None = None
 
 def frames(payloads: Iterable[Any]) -> list[Any]:
     """Payloads as parts of a message: frames without a header that anybody would have to believe."""
-    from distributed.protocol.serialize import Serialized  # type: ignore[import-not-found]
+    from distributed.protocol.serialize import Serialized
 
     return [Serialized({}, [payload]) for payload in payloads]
 
@@ -72,7 +72,7 @@ def attach(dask_worker: Any) -> str:
     threads = dask_worker.state.nthreads
 
     async def serve(comm: Any) -> Any:
-        from distributed.core import Status  # type: ignore[import-not-found]
+        from distributed.core import Status
 
         await converse(comm, threads)
         return Status.dont_reply
