@@ -15,7 +15,7 @@
 #include "base/work_stealing.h"
 #include "object/lock.h"
 
-enum { STACK_SIZE = 4 << 20, LINE = 64 };
+enum { STACK_SIZE = 4 << 20, LINE = 64, MOST_WOKEN = 4 };
 
 /* What threads look at while they wait for work is in cache lines of its own: who looks slows down who writes
  * to the same line. */
@@ -311,14 +311,16 @@ static bool is_busy(struct cld_pool *pool) {
            atomic_load_explicit(&pool->started, memory_order_relaxed) >= pool->threads;
 }
 
-/* To wake a thread costs about a microsecond: nobody wakes more than two, but each of those that find work
- * goes on with it, until enough have come. With the lock held. */
+/* To wake a thread costs about a microsecond, and until it runs it takes several, on virtual machines some
+ * dozens: nobody wakes more than a few, but each of those that find work goes on with it, until enough have
+ * come. With the lock held. */
 static unsigned wanted(struct cld_pool *pool) {
     unsigned count = pool->ready.first != NULL; /* one call may have been meant for several commands */
-    for (const struct cld_event *command = pool->open; command && count < 2; command = command->open_next)
+    for (const struct cld_event *command = pool->open; command && count < MOST_WOKEN;
+         command = command->open_next)
         if (may_join(pool, command))
             count += command->calls;
-    return count < 2 ? count : 2;
+    return count < MOST_WOKEN ? count : MOST_WOKEN;
 }
 
 static void pass_on(struct cld_pool *pool) {
@@ -450,58 +452,74 @@ static void worker_is_gone(void *pointer) {
     unuse(pool);
 }
 
-/* Looks for a place for a moment, beginning anew when somebody calls. True if it is better to sleep until
- * *epoch has changed. */
-static bool wait_for_place(struct cld_pool *pool, uint32_t *epoch) {
+enum looking { HAS_PLACE, IS_STOPPED, FINDS_NONE };
+
+/* Looks for a place until it has one, or none for a while since it had work. Calls that others answer do not
+ * keep it awake: all who look read what each launch writes, and where launches are small that is what they
+ * wait for. FINDS_NONE: it is better to sleep until *epoch has changed. */
+static enum looking look_for_place(struct cld_pool *pool, uint64_t since, uint32_t *epoch) {
     *epoch = atomic_load(&pool->epoch);
-    uint64_t start = cld_now();
-    for (unsigned turn = 0; !atomic_load(&pool->places_free) && !atomic_load(&pool->stop); turn++) {
-        uint32_t now = atomic_load_explicit(&pool->epoch, memory_order_relaxed);
-        if (now != *epoch) {
-            *epoch = now;
-            start = cld_now();
-            turn = 0;
-        } else if (!cld_linger(turn, start))
-            return true;
+    for (unsigned turn = 0; !atomic_load(&pool->stop); turn++) {
+        if (take_place(pool))
+            return HAS_PLACE;
+        /* After a call once more: who called may have counted on this thread. */
+        uint32_t now = atomic_load(&pool->epoch);
+        if (now == *epoch && !cld_linger(turn, since))
+            return FINDS_NONE;
+        *epoch = now;
     }
-    return false;
+    return IS_STOPPED;
+}
+
+/* What it has taken, and what that makes ready. */
+static void work_on(struct working *working, struct cld_self *self) {
+    struct cld_pool *pool = working->pool;
+    struct cld_ready *ready = &working->ready;
+    while (ready->first) {
+        if (atomic_load_explicit(&pool->wants_urgent, memory_order_relaxed) && !ready->urgent) {
+            cld_pool_push(ready);
+            return;
+        }
+        struct cld_event *command = cld_ready_take(ready);
+        if (ready->first && (command->estimate > 5000 || command->waits))
+            cld_pool_push(ready);
+        execute(pool, command, false, self, ready);
+    }
+}
+
+/* The thread has a place (HAS_PLACE), or was called or has looked in vain and may look again (FINDS_NONE), or
+ * ends (IS_STOPPED). since: when it had work. */
+static enum looking wait_for_place(struct cld_pool *pool, uint64_t *since) {
+    if (take_place(pool))
+        return HAS_PLACE;
+    uint32_t epoch;
+    atomic_fetch_add(&pool->idle, 1);
+    enum looking found = look_for_place(pool, *since, &epoch);
+    bool ends = false;
+    /* Where there are more threads than are wanted, the others are enough. */
+    if (found == FINDS_NONE && !(ends = atomic_load(&pool->started) > most(pool))) {
+        atomic_fetch_add(&pool->sleepers, 1);
+        ends = cld_rest(&pool->epoch, epoch, &pool->settled);
+        atomic_fetch_sub(&pool->sleepers, 1); /* itself: who woke it may be late to tell */
+        *since = cld_now();
+    }
+    /* Before the thread takes the lock: who has counted on it, though it had a place, has made ready or
+     * opened before what it will see there. */
+    atomic_fetch_sub(&pool->idle, 1);
+    return ends && ends_unless_called(pool, epoch) ? IS_STOPPED : found;
 }
 
 static void work_until_stopped(struct working *working) {
     struct cld_pool *pool = working->pool;
     struct cld_self *self = cld_self();
-    struct cld_ready *ready = &working->ready;
     take_home(pool, self);
-    for (;;) {
-        if (take_place(pool)) {
-            if (!work_once(pool, NULL, true, self, ready))
-                continue;
-            while (ready->first) {
-                if (atomic_load_explicit(&pool->wants_urgent, memory_order_relaxed) && !ready->urgent) {
-                    cld_pool_push(ready);
-                    break;
-                }
-                struct cld_event *command = cld_ready_take(ready);
-                if (ready->first && (command->estimate > 5000 || command->waits))
-                    cld_pool_push(ready);
-                execute(pool, command, false, self, ready);
-            }
-            continue;
+    uint64_t since = cld_now();
+    enum looking found;
+    while ((found = wait_for_place(pool, &since)) != IS_STOPPED)
+        if (found == HAS_PLACE && work_once(pool, NULL, true, self, &working->ready)) {
+            work_on(working, self);
+            since = cld_now();
         }
-        if (atomic_load(&pool->stop))
-            break;
-        atomic_fetch_add(&pool->idle, 1);
-        uint32_t epoch;
-        bool sleeps = wait_for_place(pool, &epoch), ends = false;
-        if (sleeps && !(ends = atomic_load(&pool->started) > most(pool))) { /* else the others are enough */
-            atomic_fetch_add(&pool->sleepers, 1);
-            ends = cld_rest(&pool->epoch, epoch, &pool->settled);
-            atomic_fetch_sub(&pool->sleepers, 1); /* itself: who woke it may be late to tell */
-        }
-        atomic_fetch_sub(&pool->idle, 1);
-        if (ends && ends_unless_called(pool, epoch))
-            break;
-    }
 }
 
 static void *work(void *argument) {
@@ -597,7 +615,7 @@ void cld_pool_call(struct cld_event *command, unsigned count) {
     bool wanted = atomic_load(&command->open) && may_join(pool, command);
     command->calls += wanted ? count : 0;
     note_work(pool);
-    unsigned waking = count < 2 ? count : 2;
+    unsigned waking = count < MOST_WOKEN ? count : MOST_WOKEN;
     pthread_mutex_unlock(&pool->lock);
     if (wanted)
         call(pool, waking, NULL);
