@@ -42,6 +42,7 @@ LIBRARIES = ["-ldl", "-lm"]
 FOLDERS = (
     "abi",
     "base",
+    "schedule",
     "check",
     "object",
     "memory",

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/numa.h"
+#include "schedule/numa.h"
 #include "base/settings.h"
 #include "cluster/cluster.h"
 #include "memory/svm_types.h"

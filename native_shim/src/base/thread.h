@@ -29,7 +29,7 @@ struct cld_self {
     bool is_counted;       /* threads of the host: as one that has a CPU (runtime/worker.h) */
     bool blocked;          /* callback threads: in a wait, counted as such */
     bool has_low_priority; /* base/own_thread.h */
-    unsigned slot; /* of the last command that this thread shared with others (base/work_stealing.h) */
+    unsigned slot; /* of the last command that this thread shared with others (schedule/work_stealing.h) */
     unsigned home; /* of a worker: the slot that it prefers of as many as there are threads */
     struct cld_thread kernel;
     size_t local_capacity, scratch_capacity, counts_capacity;

@@ -5,7 +5,7 @@
 #include "abi/kernel_abi.h"
 #include "kernel/prefetch_trial.h"
 #include "object/objects.h"
-#include "runtime/alone.h"
+#include "schedule/alone.h"
 
 struct cld_code;             /* loader/load.h: a mapped object file */
 struct cld_mem;              /* memory/mem.h */

@@ -78,7 +78,7 @@ struct cld_operation {
     uint64_t (*bytes)(const struct cld_event *command);
     /* Told how long some of the units took, now and then, to estimate the next such command. May be NULL. */
     void (*learn)(struct cld_event *command, uint64_t time, uint64_t units);
-    /* What there is to find out about one thread or several (runtime/alone.h), or NULL. May be NULL. */
+    /* What there is to find out about one thread or several (schedule/alone.h), or NULL. May be NULL. */
     struct cld_alone_run *(*alone)(struct cld_event *command);
     /* True: other commands are executed in its place, of which the last one completes it; those that can
      * start are in ready or with their pools. False: run() is called. May be NULL. */

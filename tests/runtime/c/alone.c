@@ -1,6 +1,6 @@
-/* runtime/alone.c: one thread or several. Commands that take so long either way, on a clock of the test's
+/* schedule/alone.c: one thread or several. Commands that take so long either way, on a clock of the test's
  * own. */
-#include "runtime/alone.h"
+#include "schedule/alone.h"
 
 #include "harness.h"
 

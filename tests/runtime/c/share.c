@@ -1,6 +1,6 @@
-/* base/work_stealing.c: every unit exactly once, with any number of slots and threads, chunks of uneven
+/* schedule/work_stealing.c: every unit exactly once, with any number of slots and threads, chunks of uneven
  * times, threads that come late or never, and units that are too many to be counted one by one. */
-#include "base/work_stealing.h"
+#include "schedule/work_stealing.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#include "base/numa.h"
+#include "schedule/numa.h"
 #include "harness.h"
 
 enum { UNITS = 100003, MOST_THREADS = 8, GRAINS = 5 };

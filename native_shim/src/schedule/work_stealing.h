@@ -4,7 +4,7 @@
  * each twice as long as the one before, since units may take any time, and the first chunk might hold all
  * that others could do meanwhile; then parts of what is left. Who has none left
  * takes the second half of the longest range that there is: of those of threads that share its cache first,
- * then of its memory node, then of others (base/numa.h). A thread gets the slot
+ * then of its memory node, then of others (schedule/numa.h). A thread gets the slot
  * that it had in the last command: where commands are alike it works on the same part of the data again,
  * which its core's cache may hold, and which on machines of several memory nodes is near, if it was the first
  * to touch it. */
@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/numa.h"
+#include "schedule/numa.h"
 
 struct cld_work;
 

@@ -1,5 +1,5 @@
 /* Division of a command's units between threads: ranges, chunks, stealing. */
-#include "base/work_stealing.h"
+#include "schedule/work_stealing.h"
 
 #include <stdatomic.h>
 #include <stddef.h>

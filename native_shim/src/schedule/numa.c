@@ -1,6 +1,6 @@
 /* Where CPUs are, as the kernel's files say. */
 #define _GNU_SOURCE
-#include "base/numa.h"
+#include "schedule/numa.h"
 
 #include <sched.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* One thread or several: which is sooner. */
-#include "runtime/alone.h"
+#include "schedule/alone.h"
 
 #include <stdlib.h>
 
