@@ -57,23 +57,30 @@ PYTEST = $(BYTECODE) $(VENV) -m pytest -q --durations=20 --durations-min=5 $(PYT
 # The loader's tests once with the control plane embedded, once with it in a process of its own.
 test: test-packages setup
 	$(PYTEST) -n $(WORKERS) -m "not clock" tests
-	CL_DRIVER_RUNTIME=process $(PYTEST) -n $(WORKERS) -m "not clock" tests/loader
+	CL_DRIVER_RUNTIME=process $(PYTEST) -n $(WORKERS) -m "not clock and not long" \
+	  $(patsubst %,tests/loader/%,$(IN_A_PROCESS))
 	$(PYTEST) -m clock tests
 
-# What runs kernels, once more with llvmlite's LLVM in place of clang's. The data plane's C has none.
+# What depends on where Python is: calls, and all that they ask of it.
+IN_A_PROCESS = check command_buffers core errors extensions images launches profile programs tracing \
+  test_debugger.py test_odd_files.py test_signals.py
+
+# What LLVM compiles, once more with llvmlite's in place of clang's.
 test-llvmlite: test-packages setup
-	CL_DRIVER_LLVM=llvmlite $(PYTEST) -n $(WORKERS) -m "not clock" tests/runtime \
-	  --ignore tests/runtime/test_data_plane.py
+	CL_DRIVER_LLVM=llvmlite $(PYTEST) -n $(WORKERS) -m "not clock and not long" \
+	  $(patsubst %,tests/runtime/%,builtins codegen images jit)
 
 # The code of kernels for CPUs of two x86-64 levels, the same whichever CPU is there: one with AVX2 and no
-# masks, one with SSE4.2. The rest of tests/runtime makes code for CPUs that the tests name, or for none.
+# masks, one with SSE4.2, which differs in accesses and instructions. The rest of tests/runtime makes code for
+# CPUs that the tests name, or for none.
 LEVELS ?= $(shell grep -qw avx2 /proc/cpuinfo && echo x86-64-v3 x86-64-v2)
-test-levels: test-packages setup
-	@for level in $(LEVELS); do \
-	  echo "CL_DRIVER_TEST_CPU=$$level"; \
-	  CL_DRIVER_TEST_CPU=$$level $(PYTEST) -n $(WORKERS) -m "not clock and not long" \
-	    $(patsubst %,tests/runtime/%,codegen images passes program) || exit 1; \
-	done
+AT_x86-64-v3 = codegen images passes program
+AT_x86-64-v2 = codegen/access codegen/atomic codegen/ops codegen/simd images
+test-levels: test-packages setup $(addprefix test-level-,$(LEVELS))
+
+test-level-%:
+	CL_DRIVER_TEST_CPU=$* $(PYTEST) -n $(WORKERS) -m "not clock and not long" \
+	  $(patsubst %,tests/runtime/%,$(AT_$*))
 
 # What a change is checked with while one works on it.
 check: test-packages setup
