@@ -39,7 +39,7 @@ static void expect(const char *format, const char *expected) {
     fflush(stdout);
     int old = dup(1);
     dup2(fileno(file), 1);
-    struct cld_printf *output = cld_printf_new();
+    struct cld_printf *output = cld_printf_new(NULL, NULL);
     cld_printf(output, format, args, args_size);
     cld_printf_end(output);
     dup2(old, 1);
@@ -161,7 +161,7 @@ static void damage(void) {
 
 /* No format is no text; the result says so. */
 static void results(void) {
-    struct cld_printf *output = cld_printf_new();
+    struct cld_printf *output = cld_printf_new(NULL, NULL);
     CHECK_IS(cld_printf(output, "", args, 0), 0);
     CHECK_IS(cld_printf(output, NULL, args, 0), -1);
     CHECK_IS(cld_printf(NULL, "", args, 0), -1);
