@@ -25,8 +25,8 @@ _INDEX, _PATHS = "info/index.json", "info/paths.json"
 
 def rewrite(package: Path, out: Path, epoch: int) -> Path:
     """Writes a .tar.bz2 of rattler-build into the folder as a .conda: a zip file with compressed archives of
-    what is installed, and of what is known of it. epoch: its time, in seconds since 1970. Returns the new file.
-    ValueError if a binary names the folder of its build."""
+    what is installed, and of what is known of it. epoch: its time, in seconds since 1970. Returns the new
+    file. ValueError if a binary names the folder of its build."""
     import zstandard
 
     with tarfile.open(package) as archive:
