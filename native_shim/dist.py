@@ -167,7 +167,7 @@ def main() -> int:
         if shutil.which("dpkg-deb"):
             print(debian.make(made, out, work / "tree", epoch))
         if conda_package.can_be_made() and not arguments.without_conda:
-            print(*conda_package.make(made, out / "conda"), sep="\n")
+            print(*conda_package.make(made, out / "conda", epoch), sep="\n")
         print(f"{made}\nembeddings for Python {versions}; other Pythons serve as a process")
     shutil.rmtree(work / "tree")
     return 0

@@ -19,6 +19,8 @@ pytestmark = [
     pytest.mark.skipif("CL_DRIVER_RUNTIME" in os.environ, reason="once is enough"),
 ]
 
+VERSION = f"{sys.version_info[0]}.{sys.version_info[1]}"
+
 INSTALL = """
 import asyncio, os, sys
 from rattler import RepoDataRecord, install
@@ -36,19 +38,39 @@ os._exit(0)  # its own threads may crash at the end of the process
 def tools(tmp_path_factory) -> Path:
     """A Python that has rattler."""
     folder = tmp_path_factory.mktemp("tools")
-    command = [*make_environment(sys.executable, folder), "install", "py-rattler-build", "py-rattler"]
+    packages = ["py-rattler-build", "zstandard", "py-rattler"]
+    command = [*make_environment(sys.executable, folder), "install", *packages]
     if subprocess.run(command, check=False, timeout=500).returncode:
         pytest.skip("rattler cannot be had here")
     return folder / "bin" / "python"
 
 
-def test_it_is_seen_in_its_environment(tools, variables, tmp_path):
-    version = f"{sys.version_info[0]}.{sys.version_info[1]}"
+def make(tools: Path, wheel: Path, folder: Path, **env: str) -> Path:
+    """The package for this Python, made below a folder."""
     script = ROOT / "native_shim" / "conda_package.py"
-    command = [tools, script, pseudo_wheel(tmp_path), tmp_path / "channel", version]
-    subprocess.run(list(map(str, command)), check=True, timeout=300, stdout=subprocess.DEVNULL)
-    (package,) = (tmp_path / "channel" / "linux-64").iterdir()
-    assert package.name == f"cl_driver-1.2.3-py{version.replace('.', '')}_0.conda"
+    (folder / "temporary").mkdir()
+    env = os.environ | {"TMPDIR": str(folder / "temporary")} | env
+    command = [tools, script, wheel, folder / "channel", VERSION]
+    subprocess.run(list(map(str, command)), check=True, timeout=300, stdout=subprocess.DEVNULL, env=env)
+    (package,) = (folder / "channel" / "linux-64").iterdir()
+    assert package.name == f"cl_driver-1.2.3-py{VERSION.replace('.', '')}_0.conda"
+    return package
+
+
+def test_the_same_wheel_makes_the_same_bytes(tools, tmp_path):
+    """Whatever the folder and the time, both of which rattler-build writes into what it makes."""
+    wheel = pseudo_wheel(tmp_path)
+    packages = []
+    for folder in (tmp_path / "a", tmp_path / "elsewhere"):
+        folder.mkdir()
+        packages.append(make(tools, wheel, folder, SOURCE_DATE_EPOCH="1700000000"))
+    first, second = (package.read_bytes() for package in packages)
+    assert first == second
+    assert str(tmp_path).encode() not in first
+
+
+def test_it_is_seen_in_its_environment(tools, variables, tmp_path):
+    package = make(tools, pseudo_wheel(tmp_path), tmp_path)
 
     # What it depends on is in no channel here: the environment has it from elsewhere.
     prefix = tmp_path / "environment"
@@ -59,10 +81,10 @@ def test_it_is_seen_in_its_environment(tools, variables, tmp_path):
     done = subprocess.run(list(map(str, command)), text=True, capture_output=True, check=False, timeout=300)
     assert done.returncode == 0, done.stderr
     name, number, *depends = done.stdout.splitlines()
-    assert (name, number) == ("cl_driver", "1.2.3") and f"python {version}.*" in depends
+    assert (name, number) == ("cl_driver", "1.2.3") and f"python {VERSION}.*" in depends
 
     vendors = prefix / "etc" / "OpenCL" / "vendors"
-    library = prefix / "lib" / f"python{version}" / "site-packages/cl_driver/_native/libcl_driver.so"
+    library = prefix / "lib" / f"python{VERSION}" / "site-packages/cl_driver/_native/libcl_driver.so"
     assert (vendors / "cl_driver.icd").read_text() == f"{library}\n" and library.is_file()
     new = {path for path in prefix.rglob("*") if path.is_file()} - before
     assert not [

@@ -1,6 +1,7 @@
 """Program binaries from one process in another; those of other builds, for other CPUs, and damaged ones."""
 
 import ctypes
+import importlib.util
 import os
 import platform
 import resource
@@ -8,9 +9,11 @@ import shutil
 import subprocess
 import sys
 from hashlib import blake2b
+from pathlib import Path
 
 import pytest
 
+import cl_driver
 from cl_driver import wire
 from cl_driver.api import program_binary
 from cl_driver.api.generated import enums as cl
@@ -181,7 +184,12 @@ def test_memory_of_variables_is_not_touched_before_it_is_used(opencl, written):
 
 def other_build(folder):
     """A copy of the driver, as another version would be; what OCL_ICD_VENDORS has to name for it."""
-    shutil.copytree(ROOT / "cl_driver", folder / "cl_driver")
+    package = Path(cl_driver.__file__).parent
+    shutil.copytree(package, folder / "cl_driver", ignore=shutil.ignore_patterns("_native"))
+    for name in ("cffi", "_cffi_backend", "llvmlite"):  # which a wheel's driver looks for beside itself
+        found = importlib.util.find_spec(name)
+        source = Path(found.origin).parent if found.submodule_search_locations else Path(found.origin)
+        (folder / source.name).symlink_to(source)
     native = folder / "cl_driver" / "_native"
     shutil.copytree(ROOT / "build" / "lib", native)
     conf = native / "cl_driver.conf"
