@@ -21,6 +21,7 @@ def main():
             print(cluster.scheduler_address, *(pids[name] for name in known), flush=True)
             if not sys.stdin.readline():
                 return
+            cluster.scale(count)  # a worker that is killed as it starts is not begun anew by itself
 
 
 if __name__ == "__main__":
