@@ -5,7 +5,7 @@ itself, but it starts anew with each page. Who reads many places per work-item, 
 new pages all the time. Each place is where a stream goes on: the next work-items read what follows. That is
 so if neither these nor others of the group read there, which is asked when it runs: between the first and the
 second place, and on the average between all, there is room for what the whole group reads of one. Whether a
-CPU is faster with or without, launches find out (native_shim/src/launch/kernel_launch.c).
+CPU is faster with or without, launches find out (native_shim/src/launch/kernel_run.c).
 
 How far ahead depends on the CPU (CodegenOptions.far_ahead). Intel's are faster if what follows at once is
 fetched into the first cache. A Zen 4 does that better alone, but where places follow one another with no room

@@ -1,23 +1,18 @@
 /* Kernel launches (API specification, 5.10). */
 #define _GNU_SOURCE
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
-#include "base/stacks.h"
 #include "base/thread.h"
 #include "check/check.h"
 #include "cluster/cluster.h"
 #include "graph/command_buffer.h"
-#include "kernel/argument_specialisation.h"
 #include "kernel/executable.h"
-#include "kernel/kernel.h"
-#include "kernel/variant.h"
 #include "launch/block_room.h"
 #include "launch/checked_launch.h"
-#include "launch/fault.h"
 #include "launch/kernel_command.h"
+#include "launch/launch_code.h"
 #include "launch/ndrange.h"
 #include "launch/privatised_histogram.h"
 #include "loader/printf.h"
@@ -54,50 +49,6 @@ static uint64_t time_of(const struct cld_kernel_info *info, const struct cld_lau
     uint64_t item_time = atomic_load_explicit(&info->item_time, memory_order_relaxed);
     double time = items_of(info, launch) * (double)item_time / 1024;
     return !item_time ? CLD_TIME_UNKNOWN : time < 1e18 ? (uint64_t)time : (uint64_t)1e18;
-}
-
-/* Most launches have neither. */
-static struct cld_ab_run *trial_of(const struct cld_event *command) {
-    struct cld_ab_run *trial = command->kernel.trial;
-    return trial && !cld_specialisation_is_of_images(command->kernel.info) ? trial : NULL;
-}
-
-static struct cld_variant_wish *wish_of(const struct cld_event *command) {
-    struct cld_variant_wish *wish = command->kernel.wish;
-    return wish && cld_specialisation_is_of_images(command->kernel.info) ? wish : NULL;
-}
-
-static bool runs_entry(const struct cld_variant *code) {
-    return !code || code->key.shape == CLD_SHAPE_REST;
-}
-
-/* What a launch runs from now on instead of the entry, or after it. */
-static inline const struct cld_variant *code_of(const struct cld_event *command) {
-    if (cld_variant_is_there(command->kernel.variant))
-        return command->kernel.variant;
-    const struct cld_variant_wish *wish = wish_of(command);
-    return wish ? cld_variant_meanwhile(wish) : NULL;
-}
-
-/* Raises the scratch memory that a launch needs to that of some code; false if there is an overflow. */
-static bool raise_scratch(uint64_t *size, uint64_t fixed, uint64_t per_item, uint64_t items) {
-    uint64_t needed;
-    if (__builtin_mul_overflow(per_item, items, &needed) || __builtin_add_overflow(needed, fixed, &needed))
-        return false;
-    if (*size < needed)
-        *size = needed;
-    return true;
-}
-
-/* Bytes of scratch memory that a launch needs with some code; false if there is an overflow. */
-static bool find_scratch_size(const struct cld_event *command, const struct cld_variant *code,
-                              uint64_t *size) {
-    const struct cld_kernel_info *info = command->kernel.info;
-    const uint64_t *local = command->kernel.launch.local_size;
-    uint64_t items = local[0] * local[1] * local[2];
-    *size = 0;
-    return (!runs_entry(code) || raise_scratch(size, info->scratch_fixed, info->scratch_per_item, items)) &&
-           (!code || raise_scratch(size, code->scratch_fixed, code->scratch_per_item, items));
 }
 
 /* The argument block as the kernel sees it, but for local arguments; memory objects are held. Sizes and
@@ -194,9 +145,10 @@ static cl_int check_local(struct cld_event *command, const struct local_places *
 /* Makes local arguments offsets behind the local variables of all code that the launch runs. */
 static cl_int place_local(struct cld_event *command, const struct cld_kernel *kernel) {
     const struct cld_kernel_info *info = command->kernel.info;
-    const struct cld_variant *code = code_of(command);
+    const struct cld_variant *code = cld_code_of(command);
     /* Hot code, that a launch goes over to, needs no more than the kernel's info says. */
-    bool may_change = runs_entry(code) || code != command->kernel.variant || code->key.tier == CLD_TIER_HOT;
+    bool may_change =
+        cld_runs_entry(code) || code != command->kernel.variant || code->key.tier == CLD_TIER_HOT;
     uint64_t used = may_change ? info->local_static : 0;
     if (code && used < code->local_static)
         used = code->local_static;
@@ -245,7 +197,7 @@ static void estimate(struct cld_event *command, struct cld_kernel_info *info, ui
         CLD_KERNEL_TILED | CLD_KERNEL_HAS_MORE | CLD_KERNEL_HAS_LINEAR | CLD_KERNEL_TRIES_ITEMS;
     if ((info->most_group_items || info->flags & later || info->history) && item_time)
         atomic_fetch_add_explicit(&info->busy_time, launches * command->estimate, memory_order_relaxed);
-    command->timed = command->estimate >= SHORT_TIME || trial_of(command) || launches > 1 ||
+    command->timed = command->estimate >= SHORT_TIME || cld_trial_of(command) || launches > 1 ||
                      atomic_fetch_add_explicit(&info->launches, 1, memory_order_relaxed) % MEASURE_EVERY == 0;
 }
 
@@ -265,170 +217,13 @@ static void renew(struct cld_event *node) {
     const struct cld_variant *before = node->kernel.variant;
     uint64_t scratch_size;
     bool is_new = !cld_variant_choose(node, kernel) &&
-                  find_scratch_size(node, code_of(node), &scratch_size) &&
+                  cld_find_scratch_size(node, cld_code_of(node), &scratch_size) &&
                   (node->kernel.variant == before || !place_local(node, kernel));
     if (!is_new) {
         node->kernel.variant = before;
         place_local(node, kernel);
     }
     estimate(node, node->kernel.info, node->estimate >= SHORT_TIME ? 1 : MEASURE_EVERY);
-}
-
-/* A running mean, in 1/1024 ns per work-item. A thread that the system interrupts takes thousands of times as
- * long: one measurement raises the mean by three quarters at most. Threads may lose each other's updates. */
-static void learn(struct cld_event *command, uint64_t time, uint64_t units) {
-    struct cld_kernel_info *info = command->kernel.info;
-    struct cld_ab_run *trial = trial_of(command);
-    if (trial) {
-        atomic_fetch_add_explicit(&trial->time, time, memory_order_relaxed);
-        atomic_fetch_add_explicit(&trial->units, units, memory_order_relaxed);
-    }
-    const uint64_t *size = command->kernel.launch.local_size;
-    double old = (double)atomic_load_explicit(&info->item_time, memory_order_relaxed);
-    double now = (double)time * 1024 / ((double)units * (double)(size[0] * size[1] * size[2]));
-    double mean = !old        ? now
-                  : now < old ? (old + now) / 2
-                              : old + ((now < 4 * old ? now : 4 * old) - old) / 4;
-    atomic_store_explicit(&info->item_time, (uint64_t)ceil(mean), memory_order_relaxed);
-}
-
-static inline __attribute__((always_inline)) void
-run_code(struct cld_event *command, const struct cld_launch *launch, const struct cld_variant *code,
-         struct cld_self *self, uint64_t first, uint64_t last) {
-    if (runs_entry(code))
-        command->kernel.info->entry(launch, command->kernel.args, &self->kernel, first, last);
-    if (code)
-        code->entry(launch, command->kernel.args, &self->kernel, first, last);
-}
-
-/* Where a context wants local memory to be zeros, each group begins with that. Where it may be terminated,
- * groups are begun by so many, for what has no loops does not look. */
-enum { GROUPS_AT_ONCE = 16 };
-
-static __attribute__((noinline)) void run_in_steps(struct cld_event *command, const struct cld_launch *launch,
-                                                   const struct cld_variant *code, struct cld_self *self,
-                                                   uint64_t first, uint64_t last) {
-    uint64_t flags = command->kernel.info->flags;
-    uint32_t zeroes = flags & CLD_KERNEL_ZEROES_LOCAL ? command->kernel.local_size : 0;
-    bool may_end = flags & CLD_KERNEL_TERMINABLE;
-    uint64_t step = zeroes ? 1 : may_end ? GROUPS_AT_ONCE : last - first;
-    const _Atomic uint32_t *terminated = &command->queue->context->terminated;
-    for (uint64_t end; first < last; first = end) {
-        if (may_end && atomic_load_explicit(terminated, memory_order_relaxed))
-            return;
-        end = last - first < step ? last : first + step;
-        if (zeroes)
-            memset(self->kernel.local_memory, 0, zeroes);
-        run_code(command, launch, code, self, first, end);
-    }
-}
-
-static void run_groups(struct cld_event *command, const struct cld_launch *launch,
-                       const struct cld_variant *code, struct cld_self *self, uint64_t first, uint64_t last) {
-    const uint64_t in_steps = CLD_KERNEL_ZEROES_LOCAL | CLD_KERNEL_TERMINABLE;
-    if (__builtin_expect(!(command->kernel.info->flags & in_steps), 1))
-        run_code(command, launch, code, self, first, last);
-    else
-        run_in_steps(command, launch, code, self, first, last);
-}
-
-/* Work-groups in another order: a panel of so many columns after the other, each row by row. */
-static void run_panels(struct cld_event *command, const struct cld_launch *launch,
-                       const struct cld_variant *code, struct cld_self *self, uint64_t first, uint64_t last) {
-    const uint64_t *count = launch->num_groups, panel = command->panel;
-    uint64_t plane = count[0] * count[1], taken;
-    for (; first < last; first += taken) {
-        uint64_t start = first % plane / (panel * count[1]) * panel;
-        uint64_t width = count[0] - start < panel ? count[0] - start : panel;
-        uint64_t inside = first % plane - start * count[1], column = inside % width;
-        uint64_t group = first / plane * plane + inside / width * count[0] + start + column;
-        taken = last - first < width - column ? last - first : width - column;
-        run_groups(command, launch, code, self, group, group + taken);
-    }
-}
-
-static void run_range(struct cld_event *command, const struct cld_launch *launch,
-                      const struct cld_variant *code, struct cld_self *self, uint64_t first, uint64_t last) {
-    if (__builtin_expect(command->panel, 0))
-        run_panels(command, launch, code, self, first, last);
-    else
-        run_groups(command, launch, code, self, first, last);
-}
-
-/* Pieces that fetch ahead and pieces that do not, in turn, each timed. */
-static __attribute__((noinline)) void run_pieces(struct cld_event *command, const struct cld_variant *code,
-                                                 struct cld_self *self, uint64_t first, uint64_t last) {
-    struct cld_prefetch_trial *ahead = &command->kernel.info->ahead;
-    struct cld_launch launches[2] = {command->kernel.launch, command->kernel.launch};
-    uint64_t piece = command->kernel.ahead_piece, taken;
-    launches[0].ahead_kib = 0;
-    for (; first < last; first += taken) {
-        bool is_ahead = first / piece & 1;
-        uint64_t start = cld_now();
-        taken = piece - first % piece < last - first ? piece - first % piece : last - first;
-        run_range(command, &launches[is_ahead], code, self, first, first + taken);
-        if (taken == piece)
-            cld_prefetch_sample(ahead, is_ahead, cld_now() - start);
-    }
-}
-
-void cld_launch_give_children(struct cld_self *self) {
-    self->kept_children = 0;
-    if (self->children.first)
-        cld_pool_push(&self->children);
-}
-
-/* Groups up to last were executed, of a kernel that may enqueue others, be ended from outside, or need more
- * stacks than there is memory for. */
-static __attribute__((noinline)) cl_int after_odd(const struct cld_event *command, struct cld_self *self,
-                                                  uint64_t last) {
-    /* What this thread has made ready it executes itself if that was the end. */
-    if (command->enqueues && (command->share || last < command->total))
-        cld_launch_give_children(self);
-    const uint64_t flags = command->kernel.info->flags;
-    if (flags & CLD_KERNEL_TAKES_TURNS && cld_stacks_lacked()) {
-        cld_log(1, "no memory for the stacks of a kernel's sub-groups");
-        return CL_OUT_OF_RESOURCES;
-    }
-    return flags & CLD_KERNEL_TERMINABLE && atomic_load(&command->queue->context->terminated)
-               ? CL_CONTEXT_TERMINATED_KHR
-               : CL_SUCCESS;
-}
-
-static bool has_room(struct cld_event *command, const struct cld_variant *code, struct cld_self *self) {
-    uint64_t scratch_size;
-    bool found = find_scratch_size(command, code, &scratch_size) &&
-                 cld_self_arenas(self, command->kernel.local_size, scratch_size);
-    self->kernel.local_memory_size = command->kernel.local_size;
-    return found;
-}
-
-static bool has_room_for_usual_code(struct cld_event *command, struct cld_self *self) {
-    return has_room(command, code_of(command), self);
-}
-
-static cl_int run_kernel(struct cld_event *command, struct cld_self *self, uint64_t first, uint64_t last) {
-    if (wish_of(command))
-        cld_variant_wish_look(wish_of(command));
-    const struct cld_variant *code = code_of(command);
-    if (!has_room(command, code, self))
-        return CL_OUT_OF_RESOURCES;
-    if (__builtin_expect(command->kernel.info->uses_printf && !command->kernel.launch.printf_buffer, 0))
-        return CL_OUT_OF_HOST_MEMORY;
-    cld_histogram_enter(command, self);
-    const uint64_t odd =
-        command->kernel.info->flags & (CLD_KERNEL_ENQUEUES | CLD_KERNEL_TERMINABLE | CLD_KERNEL_TAKES_TURNS);
-    if (__builtin_expect(odd & CLD_KERNEL_ENQUEUES, 0))
-        self->parent = command;
-    struct cld_running *running = cld_fault_enter(self, command);
-    uint64_t saved = cld_float_enter();
-    if (command->kernel.ahead_piece)
-        run_pieces(command, code, self, first, last);
-    else
-        run_range(command, &command->kernel.launch, code, self, first, last);
-    cld_float_leave(saved);
-    cld_fault_leave(running);
-    return __builtin_expect(odd != 0, 0) ? after_odd(command, self, last) : CL_SUCCESS;
 }
 
 /* So many ns by one thread are enough to tell whether to fetch ahead. */
@@ -453,7 +248,7 @@ static void begin_kernel(struct cld_event *command) {
     uint64_t time = time_of(info, launch);
     if (state == CLD_PREFETCH_OFF)
         launch->ahead_kib = 0;
-    else if (state == CLD_PREFETCH_TRIAL && !trial_of(command) && time != CLD_TIME_UNKNOWN &&
+    else if (state == CLD_PREFETCH_TRIAL && !cld_trial_of(command) && time != CLD_TIME_UNKNOWN &&
              time >= AHEAD_TIME)
         command->kernel.ahead_piece =
             cld_prefetch_piece(&info->ahead, (uint64_t)items_of(info, launch), command->total);
@@ -465,9 +260,9 @@ static void begin_kernel(struct cld_event *command) {
 /* Launches that are compared for another reason stay as they are. */
 static struct cld_alone_run *alone_kernel(struct cld_event *command) {
     struct cld_kernel_info *info = command->kernel.info;
-    if (trial_of(command) || command->kernel.ahead_piece)
+    if (cld_trial_of(command) || command->kernel.ahead_piece)
         return NULL;
-    return cld_alone_begin(&info->alone, info->name, code_of(command), command->total);
+    return cld_alone_begin(&info->alone, info->name, cld_code_of(command), command->total);
 }
 
 /* What a launch leaves behind, of a command that may be launched again. */
@@ -476,10 +271,10 @@ static void rest_kernel(struct cld_event *command, cl_int status) {
         cld_prefetch_conclude(&command->kernel.info->ahead, command->kernel.info->name);
         command->grain = 1;
     }
-    if (trial_of(command))
+    if (cld_trial_of(command))
         cld_ab_run_end(command->kernel.info->name, command->kernel.trial,
                        status == CL_COMPLETE ? command->total : 0);
-    cld_variant_wish_drop(wish_of(command));
+    cld_variant_wish_drop(cld_wish_of(command));
     cld_printf_end(command->kernel.launch.printf_buffer);
     command->kernel.ahead_piece = 0;
     command->kernel.trial = NULL;
@@ -513,16 +308,16 @@ static bool own_kernel(struct cld_event *node) {
 }
 
 static const struct cld_operation kernel_operation = {.begin = begin_kernel,
-                                                      .run = run_kernel,
+                                                      .run = cld_launch_run,
                                                       .leave = cld_histogram_leave,
                                                       .end = end_kernel,
-                                                      .learn = learn,
+                                                      .learn = cld_launch_learn,
                                                       .alone = alone_kernel,
                                                       .own = own_kernel,
                                                       .rest = rest_kernel};
 
 __attribute__((constructor)) static void register_launches(void) {
-    cld_checked_launches(&kernel_operation, has_room_for_usual_code);
+    cld_checked_launches(&kernel_operation, cld_launch_has_room);
 }
 
 static const struct cld_operation *launch_operation(const struct cld_queue *queue) {
@@ -557,7 +352,7 @@ static cl_int choose_code(struct cld_event *command, const struct cld_kernel *ke
         cld_ndrange_regroup(command->queue, info, launch);
     cl_int status = cld_variant_choose(command, kernel);
     uint64_t scratch_size;
-    if (!status && !find_scratch_size(command, code_of(command), &scratch_size))
+    if (!status && !cld_find_scratch_size(command, cld_code_of(command), &scratch_size))
         status = CL_OUT_OF_RESOURCES;
     cld_histogram_choose(command, kernel);
     launch->globals = info->executable ? info->executable->globals : NULL;
@@ -628,7 +423,7 @@ cl_int cld_launch_block_fill(struct cld_event *command, const struct cld_ndrange
     if (info->flags & CLD_KERNEL_FREE_GROUPS)
         cld_ndrange_regroup(command->queue, info, launch);
     uint64_t scratch_size;
-    CLD_REQUIRE(find_scratch_size(command, NULL, &scratch_size), CL_OUT_OF_RESOURCES,
+    CLD_REQUIRE(cld_find_scratch_size(command, NULL, &scratch_size), CL_OUT_OF_RESOURCES,
                 "the groups need more memory for their work-items than can be counted: local_work_size");
     launch->globals = info->executable->globals;
     if (info->uses_printf && !(launch->printf_buffer = new_output(command)))

@@ -1,4 +1,4 @@
-"""Which groups of a launch run, and in which order (launch/kernel_launch.c): those that run for long and
+"""Which groups of a launch run, and in which order (launch/kernel_run.c): those that run for long and
 share local memory in panels; one for all that do the same."""
 
 import ctypes
