@@ -124,8 +124,13 @@ CYCLES = [
     # A command that is done sets off those that waited for it, which threads execute and others wait for.
     # It may be the last one that a kernel enqueued, which is done then, too.
     {
-        "runtime/callback", "runtime/command", "runtime/execute", "runtime/family", "runtime/pool",
-        "runtime/wait", "runtime/worker",
+        "runtime/callback",
+        "runtime/command",
+        "runtime/execute",
+        "runtime/family",
+        "runtime/pool",
+        "runtime/wait",
+        "runtime/worker",
     },
 ]
 
