@@ -7,13 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "schedule/numa.h"
 #include "base/settings.h"
 #include "cluster/cluster.h"
 #include "memory/svm_types.h"
 #include "object/call.h"
 #include "object/info.h"
 #include "platform_table.h"
+#include "schedule/numa.h"
 
 static struct cld_platform *platform;
 static struct cld_device *root_device;

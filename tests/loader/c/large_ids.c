@@ -1,4 +1,5 @@
-/* Global ids around 2^29, 2^30 and 2^31, and past 2^32: code that was compiled for small ones must not run there.
+/* Global ids around 2^29, 2^30 and 2^31, and past 2^32: code that was compiled for small ones must not run
+ * there.
  */
 #include "client.h"
 

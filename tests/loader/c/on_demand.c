@@ -28,10 +28,9 @@ static const char *source(int seed) {
                        "    local int b[%d]; b[get_local_id(0)] = %d; barrier(CLK_LOCAL_MEM_FENCE);\n"
                        "    a[get_global_id(0)] = b[get_local_id(0)] + %d; }\n",
                        ITEMS >> i % 3, i, ITEMS, i, 100 * seed);
-    sprintf(end,
-            "kernel void count(global int *a) { a[0] = ++counter; }\n"
-            "kernel void say(global int *a) {\n"
-            "    a[0] = counter; printf(\"%%d and %%s\\n\", counter, \"x\"); }\n");
+    sprintf(end, "kernel void count(global int *a) { a[0] = ++counter; }\n"
+                 "kernel void say(global int *a) {\n"
+                 "    a[0] = counter; printf(\"%%d and %%s\\n\", counter, \"x\"); }\n");
     return text;
 }
 
@@ -217,7 +216,7 @@ int main(int argc, char **argv) {
     static const struct {
         const char *name;
         void (*run)(void);
-    } cases[] = {{"threads", threads}, {"all", all},     {"globals", globals},
+    } cases[] = {{"threads", threads}, {"all", all},    {"globals", globals},
                  {"again", again},     {"fork", forks}, {"lost", lost}};
     cl_int status;
     device = the_device();

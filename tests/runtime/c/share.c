@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#include "schedule/numa.h"
 #include "harness.h"
+#include "schedule/numa.h"
 
 enum { UNITS = 100003, MOST_THREADS = 8, GRAINS = 5 };
 

@@ -1,5 +1,5 @@
-/* Threads that ask one program for its variables, read and write them, and build and release programs of their
- * own with commands on their variables under way. argv[1]: how often each thread does. */
+/* Threads that ask one program for its variables, read and write them, and build and release programs of
+ * their own with commands on their variables under way. argv[1]: how often each thread does. */
 #include "client.h"
 
 #include <pthread.h>
@@ -44,8 +44,8 @@ static void use_shared(cl_command_queue queue, cl_kernel kernel, int row, int ro
     size_t offset = (size_t)row * sizeof given, size;
     void *address;
     cl_ulong function;
-    OK(clEnqueueWriteGlobalVariableINTEL_(queue, shared, "own", CL_FALSE, sizeof given, offset, given, 0, NULL,
-                                          NULL));
+    OK(clEnqueueWriteGlobalVariableINTEL_(queue, shared, "own", CL_FALSE, sizeof given, offset, given, 0,
+                                          NULL, NULL));
     OK(clSetKernelArg(kernel, 0, sizeof row, &row));
     OK(clEnqueueNDRangeKernel(queue, kernel, 1, NULL, &items, NULL, 0, NULL, NULL));
     OK(clEnqueueReadGlobalVariableINTEL_(queue, shared, "own", CL_TRUE, sizeof found, offset, found, 0, NULL,
@@ -65,13 +65,13 @@ static void use_own(cl_command_queue queue) {
     cl_int status;
     cl_event gate = clCreateUserEvent(context, &status);
     OK(status);
-    OK(clEnqueueWriteGlobalVariableINTEL_(queue, program, "fixed", CL_FALSE, sizeof value, 0, &value, 1, &gate,
-                                          NULL));
-    OK(clEnqueueReadGlobalVariableINTEL_(queue, program, "fixed", CL_FALSE, sizeof value, 0, &found[0], 0, NULL,
-                                         NULL));
+    OK(clEnqueueWriteGlobalVariableINTEL_(queue, program, "fixed", CL_FALSE, sizeof value, 0, &value, 1,
+                                          &gate, NULL));
+    OK(clEnqueueReadGlobalVariableINTEL_(queue, program, "fixed", CL_FALSE, sizeof value, 0, &found[0], 0,
+                                         NULL, NULL));
     OK(clBuildProgram(program, 0, NULL, "-cl-std=CL3.0", NULL, NULL));
-    OK(clEnqueueReadGlobalVariableINTEL_(queue, program, "fixed", CL_FALSE, sizeof value, 0, &found[1], 0, NULL,
-                                         NULL));
+    OK(clEnqueueReadGlobalVariableINTEL_(queue, program, "fixed", CL_FALSE, sizeof value, 0, &found[1], 0,
+                                         NULL, NULL));
     OK(clReleaseProgram(program));
     OK(clSetUserEventStatus(gate, CL_COMPLETE));
     OK(clFinish(queue));

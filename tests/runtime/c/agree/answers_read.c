@@ -1,5 +1,5 @@
-/* Reads answers of program_executable: from stdin, each a uint32 size and so many bytes. Writes a byte for each:
- * 'y', or 'n' where it is refused. Each message is in a block of just its size. */
+/* Reads answers of program_executable: from stdin, each a uint32 size and so many bytes. Writes a byte for
+ * each: 'y', or 'n' where it is refused. Each message is in a block of just its size. */
 #include <stdio.h>
 #include <stdlib.h>
 
