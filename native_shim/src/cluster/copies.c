@@ -124,7 +124,7 @@ bool cld_copies_gather(struct cld_event *command, struct cld_worker *worker) {
             wait_for(copies, command);
             return false;
         }
-        if (!copies->is_here) {
+        if (!copies->is_here && !cld_transfer_source(copies, worker)) {
             fetch_for(command, copies);
             return false;
         }
@@ -159,20 +159,30 @@ static bool send_part(struct cld_worker *worker, struct cld_copies *copies, size
     return cld_send(worker, item);
 }
 
+static bool send_size(struct cld_worker *worker, struct cld_copies *copies) {
+    if (copies->known & cld_worker_bit(worker))
+        return true;
+    struct cld_item *item = buffer_item(CLD_BUFFER_MESSAGE, copies, 3);
+    if (!item)
+        return false;
+    cld_put_int(&item->message, (int64_t)copies->mem->size);
+    if (!cld_send(worker, item))
+        return false;
+    copies->known |= cld_worker_bit(worker);
+    return true;
+}
+
+/* From here, or else from another worker. */
 static bool send_contents(struct cld_worker *worker, struct cld_copies *copies) {
     size_t size = copies->mem->size;
-    if (!(copies->known & cld_worker_bit(worker))) {
-        struct cld_item *item = buffer_item(CLD_BUFFER_MESSAGE, copies, 3);
-        if (!item)
-            return false;
-        cld_put_int(&item->message, (int64_t)size);
-        if (!cld_send(worker, item))
-            return false;
-        copies->known |= cld_worker_bit(worker);
-    }
+    struct cld_worker *from = copies->is_here ? NULL : cld_transfer_source(copies, worker);
+    if (!send_size(worker, copies))
+        return false;
     for (size_t at = 0; at < size; at += CLD_MOST_MESSAGE_BYTES) {
         size_t part = size - at < CLD_MOST_MESSAGE_BYTES ? size - at : CLD_MOST_MESSAGE_BYTES;
-        if (!send_part(worker, copies, at, part))
+        bool is_sent =
+            from ? cld_transfer(copies, from, worker, at, part) : send_part(worker, copies, at, part);
+        if (!is_sent)
             return false;
     }
     copies->valid |= cld_worker_bit(worker);
@@ -334,6 +344,7 @@ static void mem_freed(struct cld_mem *mem) {
     if (!copies || !cld_cluster_is_here())
         return;
     pthread_mutex_lock(&cld_cluster_lock);
+    cld_transfers_forget(copies);
     for (uint32_t i = 0; i < CLD_MOST_WORKERS; i++) {
         struct cld_worker *worker = copies->known >> i & 1 ? cld_worker_at(i) : NULL;
         struct cld_item *item =

@@ -28,6 +28,7 @@ struct cld_worker {
     struct cld_request *oldest, **newest; /* what it has not answered yet, in the order of sending */
     struct cld_item *first, **last;       /* to be sent */
     uint32_t under_way;                   /* frames that the other process has not handed on yet */
+    uint64_t unreachable;                 /* workers that it cannot send anything to */
 };
 
 /* Something to be sent, to one worker. */
@@ -42,9 +43,11 @@ struct cld_item {
 struct cld_request {
     struct cld_request *next;
     uint64_t number;
-    struct cld_event *command; /* a launch; NULL for what is read */
-    struct cld_copies *copies; /* what is read for, at that offset */
+    struct cld_event *command; /* a launch; NULL for what is read or comes from another worker */
+    struct cld_copies *copies; /* what is read for, at that offset; NULL: it was freed */
     size_t offset, size;
+    struct cld_worker *from; /* of a transfer */
+    uint64_t version;        /* that it is of */
 };
 
 /* Where the contents of a memory object are, of one that has no parent. There once a device elsewhere may
@@ -60,6 +63,7 @@ struct cld_copies {
     uint64_t fetched;          /* the version that is being fetched */
     uint32_t missing;          /* answers with parts of that; 0: it is not being fetched */
     bool failed;               /* one of these was an error */
+    uint32_t transfers;        /* requests for what comes from another worker */
     struct cld_event *waiting; /* commands that look again once it is here, or is not used any more */
 };
 
@@ -92,9 +96,25 @@ void cld_frame_taken(struct cld_worker *worker);
 void cld_places_used(const struct cld_payload *payloads, uint32_t count);
 void cld_places_free(const struct cld_payload *payloads, uint32_t count);
 
-/* A request that is answered after all that were made before. False: no memory. */
-bool cld_request(struct cld_worker *worker, uint64_t number, struct cld_event *command,
-                 struct cld_copies *copies, size_t offset, size_t size);
+/* A request that is answered after all that were made before. NULL: no memory. */
+struct cld_request *cld_request(struct cld_worker *worker, uint64_t number, struct cld_event *command,
+                                struct cld_copies *copies, size_t offset, size_t size);
+
+/* A worker that has the contents and can send them to the other, or NULL. */
+struct cld_worker *cld_transfer_source(const struct cld_copies *copies, const struct cld_worker *to);
+
+/* Has one send so many bytes to the other, which knows the memory object. False: no memory. */
+bool cld_transfer(struct cld_copies *copies, struct cld_worker *from, struct cld_worker *to, size_t offset,
+                  size_t size);
+
+/* They are there, or will not be (status). */
+void cld_transfer_end(struct cld_worker *to, const struct cld_request *request, int64_t status);
+
+/* The memory object is freed. */
+void cld_transfers_forget(const struct cld_copies *copies);
+
+/* What the worker was to send to some (a set) never comes: the transfer of that number, or 0: all. */
+void cld_transfers_miss(const struct cld_worker *from, uint64_t peers, uint64_t number);
 
 /* Numbers of programs, memory objects, requests: none is ever used again. */
 uint64_t cld_cluster_number(void);

@@ -13,7 +13,7 @@ static void tell(const struct cld_executor *executor) {
 }
 
 static bool is_empty(const struct cld_executor *executor) {
-    return !executor->answers.size && !executor->released_count;
+    return !executor->answers.size && !executor->released_count && !executor->departure_count;
 }
 
 static void *room(void *list, uint64_t count, uint64_t *capacity, size_t size) {
@@ -85,6 +85,40 @@ void cld_answer_data(struct cld_executor *executor, uint64_t request, cl_int sta
         tell(executor);
     pthread_mutex_unlock(&executor->lock);
     free(data);
+}
+
+static void put_lost(struct cld_executor *executor, uint64_t transfer) {
+    cld_put_list(&executor->answers, 2);
+    cld_put_int(&executor->answers, CLD_LOST_MESSAGE);
+    cld_put_int(&executor->answers, (int64_t)transfer);
+}
+
+void cld_answer_lost(struct cld_executor *executor, uint64_t transfer) {
+    pthread_mutex_lock(&executor->lock);
+    bool is_first = is_empty(executor);
+    put_lost(executor, transfer);
+    if (is_first)
+        tell(executor);
+    pthread_mutex_unlock(&executor->lock);
+}
+
+void cld_answer_departure(struct cld_executor *executor, uint64_t peer, uint64_t transfer, void *data,
+                          size_t size) {
+    pthread_mutex_lock(&executor->lock);
+    bool is_first = is_empty(executor);
+    struct cld_departure *list = room(executor->departures, executor->departure_count,
+                                      &executor->departure_room, sizeof *executor->departures);
+    if (list) {
+        executor->departures = list;
+        list[executor->departure_count++] = (struct cld_departure){peer, transfer, {data, size}};
+    } else {
+        put_lost(executor, transfer);
+    }
+    if (is_first)
+        tell(executor);
+    pthread_mutex_unlock(&executor->lock);
+    if (!list)
+        free(data);
 }
 
 void cld_answer_text(struct cld_executor *executor, int kind, uint64_t number, cl_int status,

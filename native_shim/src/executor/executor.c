@@ -46,6 +46,8 @@ static void free_objects(struct cld_executor *executor) {
         cld_remote_program_free(program);
     while ((launch = cld_numbers_any(&executor->launches)))
         free(launch);
+    cld_arrivals_end(executor);
+    cld_numbers_free(&executor->arrivals);
     cld_numbers_free(&executor->buffers);
     cld_numbers_free(&executor->programs);
     cld_numbers_free(&executor->launches);
@@ -62,6 +64,9 @@ static void free_executor(struct cld_executor *executor) {
         free(executor->payloads[i].at);
     free(executor->payloads);
     free(executor->released);
+    for (uint64_t i = 0; i < executor->departure_count; i++)
+        free(executor->departures[i].contents.at);
+    free(executor->departures);
     if (executor->descriptor >= 0)
         close(executor->descriptor);
     free(executor);
@@ -95,6 +100,7 @@ static void *execute_all(void *argument) {
         cld_batch_leave(executor, batch);
         clFlush(executor->queue);
     }
+    cld_arrivals_end(executor); /* what is enqueued waits for them */
     return NULL;
 }
 
@@ -122,12 +128,13 @@ static int32_t descriptor_of(struct cld_executor *executor) {
 }
 
 static int32_t put(struct cld_executor *executor, uint64_t token, const struct cld_range *data,
-                   const struct cld_range *payloads, uint64_t count) {
+                   const struct cld_range *payloads, uint64_t count, int32_t is_peer) {
     struct cld_batch *batch = calloc(1, sizeof *batch + count * sizeof *payloads);
     if (!batch)
         return 0;
     batch->token = token;
     batch->users = 1;
+    batch->is_peer = is_peer;
     batch->batch = *data;
     batch->payload_count = count;
     if (count)
@@ -146,10 +153,14 @@ static void take(struct cld_executor *executor, struct cld_answers *answers) {
                                     executor->payloads,
                                     executor->payload_count,
                                     executor->released,
-                                    executor->released_count};
+                                    executor->released_count,
+                                    executor->departures,
+                                    executor->departure_count};
     cld_msg_init(&executor->answers);
     executor->payloads = NULL;
     executor->released = NULL;
+    executor->departures = NULL;
+    executor->departure_count = executor->departure_room = 0;
     executor->payload_count = executor->payload_room = 0;
     executor->released_count = executor->released_room = 0;
     pthread_mutex_unlock(&executor->lock);
