@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cl_driver.compiler import pipeline
+from cl_driver.compiler import pipeline, prepared
 from cl_driver.compiler.source import Context
 from cl_driver.device.cpu import host_cpu
 from cl_driver.device.target import make_target
@@ -152,9 +152,9 @@ def test_what_is_too_large_for_lanes_is_known_before_it_is_vectorised(monkeypatc
     program = pipeline.prepare(bundle.pack([(compile_c(VECTORS), {})]), context)
     assert pipeline.entry(program, "k").width > 1
     monkeypatch.setattr(passes, "linearise", None)
-    for name, limit in (("WIDE_TEXT", 3_000), ("_WIDE_EXPANDED", 10)):
+    for module, name, limit in ((pipeline, "WIDE_TEXT", 3_000), (prepared, "_WIDE_EXPANDED", 10)):
         with monkeypatch.context() as patch:
-            patch.setattr(pipeline, name, limit)
+            patch.setattr(module, name, limit)
             code = pipeline.entry(program, "k")
             assert code.width == 1
             assert "LLVM IR" in code.remark or name == "_WIDE_EXPANDED"
