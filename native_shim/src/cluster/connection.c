@@ -86,20 +86,6 @@ static void end_all(void) {
         end_worker(worker);
 }
 
-/* The descriptor has a time limit for reading and writing, in which there is always a sign of life. */
-static bool receive(void *data, size_t size) {
-    for (uint8_t *at = data; size;) {
-        ssize_t got = recv(descriptor, at, size, 0);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got <= 0)
-            return false;
-        at += got;
-        size -= (size_t)got;
-    }
-    return true;
-}
-
 /* Times of the worker's clock. It is known as well as messages are fast: a launch that seems to have begun
  * before it was submitted, or to end later than now, is moved and keeps its duration. */
 static void set_times(struct cld_event *command, int64_t start, int64_t end, int64_t clock) {
@@ -237,13 +223,14 @@ static bool take_batch(struct cld_worker *worker, struct cld_msg *msg, struct pa
 static bool take_frame(struct cld_msg *msg) {
     struct cld_frame_head head;
     struct payloads payloads = {0};
-    if (!receive(&head, sizeof head) || head.size > SIZE_MAX / 2 || head.count > MOST_PAYLOADS ||
-        !receive(payloads.list, head.count * sizeof *payloads.list))
+    if (!cld_cluster_receive(descriptor, &head, sizeof head) || head.size > SIZE_MAX / 2 ||
+        head.count > MOST_PAYLOADS ||
+        !cld_cluster_receive(descriptor, payloads.list, head.count * sizeof *payloads.list))
         return false;
     payloads.count = head.count;
     cld_msg_init(msg);
     void *place = head.size ? cld_msg_grow(msg, (size_t)head.size) : NULL;
-    if (head.size && (!place || !receive(place, (size_t)head.size)))
+    if (head.size && (!place || !cld_cluster_receive(descriptor, place, (size_t)head.size)))
         return false;
     struct cld_worker *worker = cld_worker_at(head.worker);
     if (head.kind == CLD_BATCH_FRAME)

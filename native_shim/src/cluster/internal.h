@@ -138,4 +138,7 @@ static inline uint64_t cld_worker_bit(const struct cld_worker *worker) {
     return (uint64_t)1 << worker->number;
 }
 
+/* Reads so many bytes. The descriptor has a time limit, in which there is always a sign of life (start.c). */
+bool cld_cluster_receive(int descriptor, void *data, size_t size);
+
 #endif

@@ -71,7 +71,7 @@ static void limit(int descriptor, int64_t seconds) {
     setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &time, sizeof time);
 }
 
-static bool receive(int descriptor, void *data, size_t size) {
+bool cld_cluster_receive(int descriptor, void *data, size_t size) {
     for (uint8_t *at = data; size;) {
         ssize_t got = recv(descriptor, at, size, 0);
         if (got < 0 && errno == EINTR)
@@ -86,11 +86,11 @@ static bool receive(int descriptor, void *data, size_t size) {
 
 static bool receive_hello(int descriptor) {
     struct cld_frame_head head;
-    if (!receive(descriptor, &head, sizeof head) || head.worker != CLD_NOBODY || head.count)
+    if (!cld_cluster_receive(descriptor, &head, sizeof head) || head.worker != CLD_NOBODY || head.count)
         return false;
     cld_msg_init(&hello);
     void *place = cld_msg_grow(&hello, (size_t)head.size);
-    return place && receive(descriptor, place, (size_t)head.size);
+    return place && cld_cluster_receive(descriptor, place, (size_t)head.size);
 }
 
 /* [address, [[query, value], ...]] */

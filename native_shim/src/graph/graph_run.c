@@ -134,20 +134,19 @@ static uint64_t sum(uint64_t a, uint64_t b) {
 
 static void estimate(struct cld_graph_run *run) {
     run->estimate = run->longest = 0;
-    run->waits = run->enqueues = false;
+    run->needs_pool = false;
     for (uint32_t i = 0; i < run->buffer->count; i++) {
         uint64_t time = run->nodes[i].operation ? run->nodes[i].estimate : 0;
         run->estimate = sum(run->estimate, time);
         run->longest = time > run->longest ? time : run->longest;
-        run->waits = run->waits || run->nodes[i].waits;
-        run->enqueues = run->enqueues || run->nodes[i].enqueues;
+        run->needs_pool = run->needs_pool || run->nodes[i].waits || run->nodes[i].enqueues;
     }
     atomic_store_explicit(&run->buffer->estimate, run->estimate, memory_order_relaxed);
 }
 
 /* Whether this thread has done it before another would have come to help, or no other could. */
 static bool is_for_one_thread(const struct cld_graph_run *run) {
-    if (!run->is_one_pool || run->waits || run->enqueues)
+    if (!run->is_one_pool || run->needs_pool)
         return false;
     if (cld_pool_threads(run->command->queue) == 1 || run->estimate < WORTH_SHARING)
         return true;

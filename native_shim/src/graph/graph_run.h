@@ -15,7 +15,7 @@ struct cld_graph_run {
     struct cld_event *command; /* while it is executed */
     struct cld_queue *queue;   /* that the nodes are of, where there is one; not held, only compared */
     bool is_one_pool;          /* whose threads execute the commands of all queues */
-    bool waits, enqueues;      /* a node may wait for what others do; may enqueue others */
+    bool needs_pool;           /* a node may wait for what others do, or enqueue others */
     uint32_t executions;
     uint64_t estimate, longest; /* of all nodes and of one, as far as is known */
     _Atomic uint32_t left;      /* nodes that have not ended */
