@@ -77,7 +77,7 @@ def _is_relaxed(context: Context) -> bool:
     return options.unsafe_math_optimizations or options.fast_relaxed_math or options.finite_math_only
 
 
-def _is_ours(name: str) -> bool:
+def is_builtin(name: str) -> bool:
     """True for functions that programs call and this driver has: in the library, or as instructions."""
     if name in WITHOUT_BODY or name in NAMED_BARRIER_FUNCTIONS or blocks.is_call(name):
         return True
@@ -122,7 +122,7 @@ class Prepared:
         self._exchanged: dict[str, bool] = {}
         self.explains = False  # whether decisions are noted: passes/ir/remarks.py
         try:
-            self.module = link.link(_read(il), _is_ours)
+            self.module = link.link(_read(il), is_builtin)
             inline_assembly.refuse(self.module)
             validate.validate(self.module, *_accepted())
             inline_assembly.check_targets(self.module, context.target.architecture)

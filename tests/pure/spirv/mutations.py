@@ -22,7 +22,8 @@ from cl_driver.codegen.kernel.emit import emit
 from cl_driver.codegen.layout.program_globals import layout_globals
 from cl_driver.codegen.llvm.errors import CodegenError
 from cl_driver.codegen.llvm.options import CodegenOptions
-from cl_driver.compiler.pipeline import _is_ours, library
+from cl_driver.compiler.pipeline import library
+from cl_driver.compiler.prepared import is_builtin
 from cl_driver.passes.pipeline import PlanError, PlanOptions, plan
 from cl_driver.spirv import link, reflect
 from cl_driver.spirv.errors import SpirvError
@@ -116,7 +117,7 @@ def compile_all(data: bytes, widths=(1, 8), codegen: bool = False) -> str:
     """All stages. What they made of the module: the stage that refused it, or "compiled"."""
     stage = "reader"
     try:
-        module = link.link([reader.read(data, None, TypeTable(library().types))], _is_ours)
+        module = link.link([reader.read(data, None, TypeTable(library().types))], is_builtin)
         stage = "validator"
         validate.validate(module)
         reflect.reflect(module)
