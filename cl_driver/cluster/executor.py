@@ -29,8 +29,7 @@ class _Range(ctypes.Structure):
 class _Answers(ctypes.Structure):
     _fields_ = (
         ("batch", _Range),
-        ("payloads", ctypes.POINTER(_Range)),
-        ("payload_count", _U64),
+        ("payload", _Range),
         ("released", ctypes.POINTER(_U64)),
         ("released_count", _U64),
     )
@@ -102,14 +101,15 @@ class Executor:
             raise MemoryError("no memory for a batch")
 
     def take(self) -> tuple[bytes, list[memoryview]]:
-        """The answers there are: a batch, which may be empty, and the payloads of its messages."""
+        """The oldest answers there are: a batch, which may be empty, and the payload that one of its messages
+        may have."""
         answers = _Answers()
         self._table.take(self._handle, ctypes.byref(answers))
         for i in range(answers.released_count):
             del self.kept[answers.released[i]]
         batch = ctypes.string_at(answers.batch.at, answers.batch.size) if answers.batch.at else b""
-        payloads = [self._payload(answers.payloads[i]) for i in range(answers.payload_count)]
-        for memory in (answers.batch.at, answers.payloads, answers.released):
+        payloads = [self._payload(answers.payload)] if answers.payload.at else []
+        for memory in (answers.batch.at, answers.released):
             self._table.free(ctypes.cast(memory, _POINTER))
         return batch, payloads
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import math
 import mmap
 import os
 import socket
@@ -90,6 +91,9 @@ class Host:
 
     async def write(self, number: int, batch: bytes, payloads: Sequence[memoryview] = ()) -> None:
         """Sends a frame; waits where the host does not read."""
+        # One at most: who waits for a second place while others have theirs may wait forever.
+        if len(payloads) > 1:
+            raise OSError("a worker sends more at once than there is to be")
         where = [await self._put(payload) for payload in payloads]
         self._writer.write(
             _HEAD.pack(number, messages.BATCH_FRAME, len(payloads), len(batch)) + b"".join(where) + batch
@@ -150,8 +154,9 @@ class Worker:
 
     async def _receive(self) -> None:
         while True:
-            kind, value, more = await self._connection.read()
             self._heard = time.monotonic()
+            kind, value, more = await self._connection.read()
+            self._heard = math.inf  # how long the host takes to read is not the worker's fault
             if kind == "batch":
                 await self._host.write(self._number, value, more)
             else:

@@ -1,8 +1,8 @@
 """What hosts and workers tell one another: lists of the door's plain data, which begin with these numbers.
 
 native_shim/src/cluster/messages.h has the same ones. A batch is a sequence of such lists (door/codec.py).
-Contents of memory objects are bytes in it, or where they are large their size: then they are the next payload
-of those that come with the batch.
+Contents of memory objects are bytes in it, or where they are large their size: then they are the payload that
+comes with the batch.
 
 To a worker, in the order in which it executes them:
 

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "executor/internal.h"
 
 /* With the lock held: whoever takes them is woken by the first ones. */
@@ -13,17 +14,40 @@ static void tell(const struct cld_executor *executor) {
 }
 
 static bool is_empty(const struct cld_executor *executor) {
-    return !executor->answers.size && !executor->released_count;
+    return !executor->told && !executor->released_count;
 }
 
-static void *room(void *list, uint64_t count, uint64_t *capacity, size_t size) {
-    if (count < *capacity)
-        return list;
-    uint64_t more = *capacity ? 2 * *capacity : 16;
-    void *larger = realloc(list, more * size);
-    if (larger)
-        *capacity = more;
-    return larger;
+/* With the lock held: the batch that the next message goes to, which has no payload yet if that is to have
+ * one. NULL: no memory. */
+static struct cld_told *open_batch(struct cld_executor *executor, bool has_payload) {
+    struct cld_told *told = executor->newest_told;
+    if (told && !(has_payload && told->payload.at))
+        return told;
+    if (!(told = calloc(1, sizeof *told)))
+        return NULL;
+    if (is_empty(executor))
+        tell(executor);
+    if (executor->newest_told)
+        executor->newest_told->next = told;
+    else
+        executor->told = told;
+    return executor->newest_told = told;
+}
+
+/* With the lock held. A message that is lost would be waited for forever: the connection ends instead. */
+static void close_message(struct cld_executor *executor, const struct cld_told *told) {
+    if (told && !told->messages.failed)
+        return;
+    cld_log(1, "cluster: no memory for an answer");
+    executor->has_failed = true;
+}
+
+static void begin_message(struct cld_msg *messages, int kind, uint64_t number, cl_int status,
+                          uint32_t count) {
+    cld_put_list(messages, count);
+    cld_put_int(messages, kind);
+    cld_put_int(messages, (int64_t)number);
+    cld_put_int(messages, status);
 }
 
 void cld_batch_leave(struct cld_executor *executor, struct cld_batch *batch) {
@@ -31,8 +55,13 @@ void cld_batch_leave(struct cld_executor *executor, struct cld_batch *batch) {
         return;
     pthread_mutex_lock(&executor->lock);
     bool is_first = is_empty(executor);
-    uint64_t *list = room(executor->released, executor->released_count, &executor->released_room,
-                          sizeof *executor->released);
+    uint64_t *list = executor->released;
+    if (executor->released_count == executor->released_room) {
+        uint64_t more = executor->released_room ? 2 * executor->released_room : 16;
+        list = realloc(list, more * sizeof *list);
+        if (list)
+            executor->released_room = more;
+    }
     if (list) { /* else it stays until the worker closes the connection */
         executor->released = list;
         list[executor->released_count++] = batch->token;
@@ -46,43 +75,32 @@ void cld_batch_leave(struct cld_executor *executor, struct cld_batch *batch) {
 void cld_answer_done(struct cld_executor *executor, uint64_t command, cl_int status, uint64_t start,
                      uint64_t end) {
     pthread_mutex_lock(&executor->lock);
-    bool is_first = is_empty(executor);
-    cld_put_list(&executor->answers, 5);
-    cld_put_int(&executor->answers, CLD_DONE_MESSAGE);
-    cld_put_int(&executor->answers, (int64_t)command);
-    cld_put_int(&executor->answers, status);
-    cld_put_int(&executor->answers, (int64_t)start);
-    cld_put_int(&executor->answers, (int64_t)end);
-    if (is_first)
-        tell(executor);
+    struct cld_told *told = open_batch(executor, false);
+    if (told) {
+        begin_message(&told->messages, CLD_DONE_MESSAGE, command, status, 5);
+        cld_put_int(&told->messages, (int64_t)start);
+        cld_put_int(&told->messages, (int64_t)end);
+    }
+    close_message(executor, told);
     pthread_mutex_unlock(&executor->lock);
 }
 
 void cld_answer_data(struct cld_executor *executor, uint64_t request, cl_int status, void *data,
                      size_t size) {
+    bool is_payload = !status && size > CLD_MOST_INLINE_BYTES;
     pthread_mutex_lock(&executor->lock);
-    bool is_first = is_empty(executor), is_payload = !status && size > CLD_MOST_INLINE_BYTES;
-    if (is_payload) {
-        struct cld_range *list = room(executor->payloads, executor->payload_count, &executor->payload_room,
-                                      sizeof *executor->payloads);
-        if (list) {
-            executor->payloads = list;
-            list[executor->payload_count++] = (struct cld_range){data, size};
+    struct cld_told *told = open_batch(executor, is_payload);
+    if (told) {
+        begin_message(&told->messages, CLD_DATA_MESSAGE, request, status, 4);
+        if (is_payload) {
+            cld_put_int(&told->messages, (int64_t)size);
+            told->payload = (struct cld_range){data, size};
             data = NULL;
         } else {
-            status = CL_OUT_OF_HOST_MEMORY;
+            cld_put_bytes(&told->messages, data, status ? 0 : size);
         }
     }
-    cld_put_list(&executor->answers, 4);
-    cld_put_int(&executor->answers, CLD_DATA_MESSAGE);
-    cld_put_int(&executor->answers, (int64_t)request);
-    cld_put_int(&executor->answers, status);
-    if (is_payload && !status)
-        cld_put_int(&executor->answers, (int64_t)size);
-    else
-        cld_put_bytes(&executor->answers, data, status ? 0 : size);
-    if (is_first)
-        tell(executor);
+    close_message(executor, told);
     pthread_mutex_unlock(&executor->lock);
     free(data);
 }
@@ -90,13 +108,41 @@ void cld_answer_data(struct cld_executor *executor, uint64_t request, cl_int sta
 void cld_answer_text(struct cld_executor *executor, int kind, uint64_t number, cl_int status,
                      const char *text, size_t size) {
     pthread_mutex_lock(&executor->lock);
-    bool is_first = is_empty(executor);
-    cld_put_list(&executor->answers, 4);
-    cld_put_int(&executor->answers, kind);
-    cld_put_int(&executor->answers, (int64_t)number);
-    cld_put_int(&executor->answers, status);
-    cld_put_bytes(&executor->answers, text, size);
-    if (is_first)
-        tell(executor);
+    struct cld_told *told = open_batch(executor, false);
+    if (told) {
+        begin_message(&told->messages, kind, number, status, 4);
+        cld_put_bytes(&told->messages, text, size);
+    }
+    close_message(executor, told);
     pthread_mutex_unlock(&executor->lock);
+}
+
+void cld_answers_take(struct cld_executor *executor, struct cld_answers *answers) {
+    pthread_mutex_lock(&executor->lock);
+    struct cld_told *told = executor->told;
+    *answers =
+        (struct cld_answers){.released = executor->released, .released_count = executor->released_count};
+    executor->released = NULL;
+    executor->released_count = executor->released_room = 0;
+    if (told) {
+        answers->batch = (struct cld_range){told->messages.data, told->messages.size};
+        answers->payload = told->payload;
+        if (!(executor->told = told->next))
+            executor->newest_told = NULL;
+        else
+            tell(executor);
+    }
+    pthread_mutex_unlock(&executor->lock);
+    free(told);
+}
+
+void cld_answers_free(struct cld_executor *executor) {
+    while (executor->told) {
+        struct cld_told *told = executor->told;
+        executor->told = told->next;
+        cld_msg_free(&told->messages);
+        free(told->payload.at);
+        free(told);
+    }
+    free(executor->released);
 }

@@ -57,11 +57,7 @@ static void free_objects(struct cld_executor *executor) {
 
 static void free_executor(struct cld_executor *executor) {
     free_objects(executor);
-    cld_msg_free(&executor->answers);
-    for (uint64_t i = 0; i < executor->payload_count; i++)
-        free(executor->payloads[i].at);
-    free(executor->payloads);
-    free(executor->released);
+    cld_answers_free(executor);
     if (executor->descriptor >= 0)
         close(executor->descriptor);
     free(executor);
@@ -140,21 +136,6 @@ static int32_t put(struct cld_executor *executor, uint64_t token, const struct c
     return 1;
 }
 
-static void take(struct cld_executor *executor, struct cld_answers *answers) {
-    pthread_mutex_lock(&executor->lock);
-    *answers = (struct cld_answers){{executor->answers.data, executor->answers.size},
-                                    executor->payloads,
-                                    executor->payload_count,
-                                    executor->released,
-                                    executor->released_count};
-    cld_msg_init(&executor->answers);
-    executor->payloads = NULL;
-    executor->released = NULL;
-    executor->payload_count = executor->payload_room = 0;
-    executor->released_count = executor->released_room = 0;
-    pthread_mutex_unlock(&executor->lock);
-}
-
 static int32_t failed(struct cld_executor *executor) {
     return executor->has_failed;
 }
@@ -174,7 +155,7 @@ static void close_executor(struct cld_executor *executor) {
 }
 
 __attribute__((visibility("default"))) const struct cld_executor_table *cld_executor_functions(void) {
-    static const struct cld_executor_table table = {open_executor, descriptor_of, put,           take,
-                                                    free,          failed,        close_executor};
+    static const struct cld_executor_table table = {open_executor, descriptor_of, put, cld_answers_take, free,
+                                                    failed,        close_executor};
     return &table;
 }

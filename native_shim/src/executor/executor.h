@@ -17,12 +17,11 @@ struct cld_range {
     uint64_t size;
 };
 
-/* What there is to tell the host: a batch, and the payloads that its messages speak of, in their order. All
- * is malloced, and the caller's from then on. */
+/* What there is to tell the host: a batch, and the payload that one of its messages may speak of. All is
+ * malloced, and the caller's from then on. */
 struct cld_answers {
     struct cld_range batch;
-    struct cld_range *payloads;
-    uint64_t payload_count;
+    struct cld_range payload;
     uint64_t *released; /* tokens of put() whose memory is not used any more */
     uint64_t released_count;
 };
@@ -37,6 +36,7 @@ struct cld_executor_table {
      * place until the token is released. 0: no memory. */
     int32_t (*put)(struct cld_executor *executor, uint64_t token, const struct cld_range *batch,
                    const struct cld_range *payloads, uint64_t count);
+    /* The oldest answers; the descriptor stays readable while there are more. */
     void (*take)(struct cld_executor *executor, struct cld_answers *answers);
     /* Frees what take() gave out. */
     void (*free)(void *memory);

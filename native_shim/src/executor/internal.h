@@ -59,6 +59,14 @@ struct cld_remote_launch {
     cl_event event;
 };
 
+/* Answers that go to the host as one batch, with one payload at most: the process that takes them there has
+ * few places for payloads, and a frame that waited for several could wait forever. */
+struct cld_told {
+    struct cld_told *next;
+    struct cld_msg messages;
+    struct cld_range payload;
+};
+
 /* What was put. It is released when nothing uses it any more. */
 struct cld_batch {
     struct cld_batch *next;
@@ -83,9 +91,7 @@ struct cld_executor {
     bool is_closing;
     uint64_t running; /* commands that have not ended */
     struct cld_numbers launches;
-    struct cld_msg answers;
-    struct cld_range *payloads;
-    uint64_t payload_count, payload_room;
+    struct cld_told *told, *newest_told; /* the oldest one first */
     uint64_t *released;
     uint64_t released_count, released_room;
 
@@ -113,11 +119,15 @@ void cld_remote_program_free(struct cld_remote_program *program);
 /* The batch is not used any more by one of its users. */
 void cld_batch_leave(struct cld_executor *executor, struct cld_batch *batch);
 
-/* Answers; each is told the host with the next batch. Text is copied, data is malloced and taken. */
+/* Answers, in the order in which the host is told them. Text is copied, data is malloced and taken. */
 void cld_answer_done(struct cld_executor *executor, uint64_t command, cl_int status, uint64_t start,
                      uint64_t end);
 void cld_answer_data(struct cld_executor *executor, uint64_t request, cl_int status, void *data, size_t size);
 void cld_answer_text(struct cld_executor *executor, int kind, uint64_t number, cl_int status,
                      const char *text, size_t size);
+
+/* The oldest batch of answers, and all that was released. */
+void cld_answers_take(struct cld_executor *executor, struct cld_answers *answers);
+void cld_answers_free(struct cld_executor *executor);
 
 #endif

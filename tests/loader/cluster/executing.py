@@ -47,6 +47,7 @@ class Worker:
             if select.select([self.executor.descriptor], [], [], 1)[0]:
                 self.executor.calm()
                 batch, payloads = self.executor.take()
+                assert len(payloads) <= 1  # the process that connects has few places for them
                 self.told += codec.decode(batch)
                 self.payloads += payloads
         found, self.told = self.told[:count], self.told[count:]
@@ -82,6 +83,10 @@ def commands() -> None:
     assert read == [messages.DATA, 12, 0, SIZE]
     assert bytes(worker.payloads.pop()) == struct.pack("<i", 7) * (SIZE // 4)
     assert short == [messages.DATA, 13, 0, struct.pack("<ii", 7, 7)]
+    worker.put(*([messages.READ, 100 + i, 7, 0, SIZE] for i in range(40)))
+    time.sleep(0.3)  # for several to be there at once
+    assert [message[1] for message in worker.wait(40)] == list(range(100, 140))
+    assert len(worker.payloads) == 40
     part = [7, 4096, 4096]
     worker.put(
         [messages.WRITE, 7, 0, struct.pack("<i", 100)],
