@@ -30,11 +30,11 @@ uint64_t cld_cluster_number(void) {
 }
 
 bool cld_request(struct cld_worker *worker, uint64_t number, struct cld_event *command,
-                 struct cld_copies *copies, size_t offset, size_t size) {
+                 struct cld_fetch *fetch, size_t offset, size_t size) {
     struct cld_request *request = malloc(sizeof *request);
     if (!request)
         return false;
-    *request = (struct cld_request){NULL, number, command, copies, offset, size};
+    *request = (struct cld_request){NULL, number, command, fetch, offset, size};
     *worker->newest = request;
     worker->newest = &request->next;
     return true;
@@ -127,11 +127,11 @@ static void take_data(struct cld_worker *worker, uint64_t number, int64_t status
     pthread_mutex_lock(&cld_cluster_lock);
     struct cld_request *request = take_request(worker, number);
     pthread_mutex_unlock(&cld_cluster_lock);
-    if (request && request->copies) {
+    if (request && request->fetch) {
         if (!status && size != request->size)
             status = CL_OUT_OF_RESOURCES;
         if (!status)
-            memcpy(request->copies->mem->data + request->offset, bytes, size);
+            memcpy(request->fetch->copies->mem->data + request->offset, bytes, size);
         pthread_mutex_lock(&cld_cluster_lock);
         cld_copies_arrive(request, (cl_int)status, &again);
         pthread_mutex_unlock(&cld_cluster_lock);

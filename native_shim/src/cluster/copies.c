@@ -1,7 +1,8 @@
 /* Memory objects: which machine has what was written last, and how it gets to where a command wants it.
  *
- * A launch on a worker has every buffer of its arguments sent there if it is not there yet, and what it may
- * write is nowhere else from then on. A command that is executed here has what it uses fetched first.
+ * A launch on a worker has every buffer of its arguments, or the part that a sub-buffer is, sent there if it
+ * is not there yet, and what it may write is nowhere else from then on. A command that is executed here has
+ * the bytes that it uses fetched first.
  * Whatever a worker is sent it does in that order, so that what is read after a launch was written by it, and
  * nobody waits but for what comes back. Sub-buffers are one with the buffer that they are of. */
 #include <stdlib.h>
@@ -22,17 +23,108 @@ static struct cld_mem *mem_at(const struct cld_event *command, uint32_t i) {
     struct cld_mem *mem = command->more_mems ? command->more_mems[i] : command->mems[i];
     /* Queues are held like memory objects. */
     bool is_mem = atomic_load_explicit(&mem->obj.tag, memory_order_relaxed) == CLD_MEM;
-    return is_mem ? root_of(mem) : NULL;
+    return is_mem ? mem : NULL;
 }
 
 struct cld_copies *cld_copies_of(struct cld_mem *mem) {
     mem = root_of(mem);
-    if (!mem->copies && (mem->copies = calloc(1, sizeof *mem->copies))) {
-        mem->copies->mem = mem;
-        mem->copies->number = cld_cluster_number();
-        mem->copies->is_here = true;
+    if (mem->copies)
+        return mem->copies;
+    struct cld_copies *copies = calloc(1, sizeof *copies);
+    if (!copies || !cld_segments_begin(copies, mem->size)) {
+        free(copies);
+        return NULL;
     }
-    return mem->copies;
+    copies->mem = mem;
+    copies->number = cld_cluster_number();
+    return mem->copies = copies;
+}
+
+/* What a command does with a memory object, and with which bytes of its root's. */
+enum use { USES_NOTHING, READS, WRITES, WRITES_ALL };
+
+struct used {
+    struct cld_copies *copies;
+    size_t begin, end;
+    enum use use;
+};
+
+/* What a kernel may write is not known but by the flags of the memory object, which are the promise of the
+ * program. */
+static bool may_write(const struct cld_mem *mem) {
+    return !(mem->flags & (CL_MEM_READ_ONLY | CLD_MEM_IMMUTABLE));
+}
+
+static enum use use_of(const struct cld_event *command, const struct cld_mem *mem, uint32_t i) {
+    switch (command->type) {
+    case CL_COMMAND_READ_BUFFER:
+    case CL_COMMAND_READ_BUFFER_RECT:
+    case CL_COMMAND_READ_IMAGE:
+    case CL_COMMAND_MAP_BUFFER:
+    case CL_COMMAND_MAP_IMAGE:
+        return READS;
+    case CL_COMMAND_MIGRATE_MEM_OBJECTS:
+        return USES_NOTHING;
+    case CL_COMMAND_COPY_BUFFER:
+    case CL_COMMAND_COPY_BUFFER_RECT:
+    case CL_COMMAND_COPY_IMAGE:
+    case CL_COMMAND_COPY_IMAGE_TO_BUFFER:
+    case CL_COMMAND_COPY_BUFFER_TO_IMAGE:
+        return i ? WRITES : READS;
+    case CL_COMMAND_NDRANGE_KERNEL:
+    case CL_COMMAND_TASK:
+        return may_write(mem) ? WRITES : READS;
+    default:
+        return WRITES;
+    }
+}
+
+/* False: no memory. What it uses may be nothing. */
+static bool find_used(const struct cld_event *command, uint32_t i, struct used *used) {
+    struct cld_mem *mem = mem_at(command, i);
+    *used = (struct used){.use = mem ? use_of(command, mem, i) : USES_NOTHING};
+    if (!used->use)
+        return true;
+    const uint8_t *data = root_of(mem)->data;
+    if (!(used->copies = cld_copies_of(mem)))
+        return false;
+    used->begin = (size_t)(mem->data - data);
+    used->end = used->begin + mem->size;
+    bool has_extent = !cld_command_is_launch(command) && command->operation && command->operation->extent;
+    if (!has_extent)
+        return true;
+    struct cld_extent extent = command->operation->extent(command, used->use != READS);
+    size_t begin = (uintptr_t)extent.begin - (uintptr_t)data, end = (uintptr_t)extent.end - (uintptr_t)data;
+    if (begin < used->begin || end > used->end || begin >= end)
+        return true;
+    used->begin = begin;
+    used->end = end;
+    if (extent.is_whole && used->use == WRITES)
+        used->use = WRITES_ALL;
+    return true;
+}
+
+/* uses_all: that it takes all for used is settled. */
+static bool find(const struct cld_event *command, uint32_t i, bool uses_all, struct used *used) {
+    if (!find_used(command, i, used))
+        return false;
+    if (!used->use || !uses_all)
+        return true;
+    used->begin = 0;
+    used->end = used->copies->mem->size;
+    if (used->use == WRITES_ALL)
+        used->use = WRITES;
+    return true;
+}
+
+static bool is_cut_up(const struct cld_event *command) {
+    for (uint32_t i = 0; i < command->mem_count; i++) {
+        struct cld_mem *mem = mem_at(command, i);
+        const struct cld_copies *copies = mem ? root_of(mem)->copies : NULL;
+        if (copies && cld_segments_are_many(copies))
+            return true;
+    }
+    return false;
 }
 
 static void wait_for(struct cld_copies *copies, struct cld_event *command) {
@@ -40,7 +132,7 @@ static void wait_for(struct cld_copies *copies, struct cld_event *command) {
     copies->waiting = command;
 }
 
-static bool ask_for(struct cld_copies *copies, struct cld_worker *worker, size_t offset, size_t size) {
+static bool ask_for(struct cld_fetch *fetch, struct cld_worker *worker, size_t offset, size_t size) {
     struct cld_item *item = cld_item_new();
     uint64_t number = cld_cluster_number();
     if (!item)
@@ -48,42 +140,53 @@ static bool ask_for(struct cld_copies *copies, struct cld_worker *worker, size_t
     cld_put_list(&item->message, 5);
     cld_put_int(&item->message, CLD_READ_MESSAGE);
     cld_put_int(&item->message, (int64_t)number);
-    cld_put_int(&item->message, (int64_t)copies->number);
+    cld_put_int(&item->message, (int64_t)fetch->copies->number);
     cld_put_int(&item->message, (int64_t)offset);
     cld_put_int(&item->message, (int64_t)size);
-    if (!cld_request(worker, number, NULL, copies, offset, size)) {
+    if (item->message.failed || !cld_request(worker, number, NULL, fetch, offset, size)) {
         cld_msg_free(&item->message);
         free(item);
         return false;
     }
-    copies->missing++; /* who waits for it holds the memory object */
-    return cld_send(worker, item);
+    fetch->missing++;
+    cld_send(worker, item);
+    return true;
 }
 
 /* False: nobody has it any more, or there is no memory. */
-static bool fetch(struct cld_copies *copies) {
-    if (copies->missing)
+static bool fetch(struct cld_copies *copies, struct cld_segment *segment) {
+    if (segment->coming)
         return true;
-    struct cld_worker *worker = cld_worker_in(copies->valid);
-    if (!worker)
+    struct cld_worker *worker = cld_worker_in(segment->valid);
+    struct cld_fetch *fetch = worker ? malloc(sizeof *fetch) : NULL;
+    if (!fetch)
         return false;
-    copies->fetched = copies->version;
-    copies->failed = false;
-    size_t size = copies->mem->size;
-    for (size_t at = 0; at < size; at += CLD_MOST_MESSAGE_BYTES) {
-        size_t part = size - at < CLD_MOST_MESSAGE_BYTES ? size - at : CLD_MOST_MESSAGE_BYTES;
-        if (!ask_for(copies, worker, at, part))
-            copies->failed = true;
+    *fetch = (struct cld_fetch){.copies = copies,
+                                .worker = cld_worker_bit(worker),
+                                .begin = segment->begin,
+                                .end = segment->end,
+                                .version = copies->version};
+    for (size_t at = fetch->begin; at < fetch->end && !fetch->failed; at += CLD_MOST_MESSAGE_BYTES) {
+        size_t left = fetch->end - at;
+        fetch->failed =
+            !ask_for(fetch, worker, at, left < CLD_MOST_MESSAGE_BYTES ? left : CLD_MOST_MESSAGE_BYTES);
     }
-    return copies->missing > 0;
+    if (!fetch->missing) {
+        free(fetch);
+        return false;
+    }
+    segment->coming++;
+    return true;
 }
 
-/* Has the command wait until the contents are here; it has failed if they never will be. */
-static void fetch_for(struct cld_event *command, struct cld_copies *copies) {
-    if (fetch(copies))
-        wait_for(copies, command);
-    else
-        cld_command_fail(command, CL_DEVICE_NOT_AVAILABLE);
+/* Has the command wait until what it uses is here; it has failed if that will never be. */
+static void fetch_for(struct cld_event *command, const struct used *used, struct cld_segment *segment) {
+    for (; segment && segment->begin < used->end; segment = segment->next)
+        if (!segment->is_here && !fetch(used->copies, segment)) {
+            cld_command_fail(command, CL_DEVICE_NOT_AVAILABLE);
+            return;
+        }
+    wait_for(used->copies, command);
 }
 
 static void wake(struct cld_copies *copies, struct cld_event **again) {
@@ -96,38 +199,65 @@ static void wake(struct cld_copies *copies, struct cld_event **again) {
 }
 
 void cld_copies_arrive(struct cld_request *request, cl_int status, struct cld_event **again) {
-    struct cld_copies *copies = request->copies;
+    struct cld_fetch *fetch = request->fetch;
+    struct cld_copies *copies = fetch->copies;
     if (status)
-        copies->failed = true;
-    if (--copies->missing)
+        fetch->failed = true;
+    if (--fetch->missing)
         return;
-    /* Written meanwhile, by a command that this one was not to wait for: whoever waits fetches it anew. */
-    if (copies->failed)
-        copies->valid = 0;
-    else if (copies->fetched == copies->version)
-        copies->is_here = true;
+    for (struct cld_segment *segment = copies->segments; segment; segment = segment->next) {
+        if (segment->end <= fetch->begin || segment->begin >= fetch->end)
+            continue;
+        segment->coming--;
+        /* Written meanwhile, by a command that this one was not to wait for: whoever waits fetches it anew.
+         */
+        if (segment->version > fetch->version)
+            continue;
+        if (fetch->failed)
+            segment->valid &= ~fetch->worker;
+        else
+            segment->is_here = true;
+    }
+    cld_segments_join(copies);
+    free(fetch);
     wake(copies, again);
 }
 
-bool cld_copies_gather(struct cld_event *command, struct cld_worker *worker) {
-    uint64_t bit = cld_worker_bit(worker);
+/* True if the worker has it, or this machine, which does not use it. */
+static bool gather_argument(struct cld_event *command, const struct used *used, uint64_t worker) {
+    struct cld_segment *first = cld_segments_in(used->copies, used->begin, used->end), *segment = first;
+    if (!first) {
+        cld_command_fail(command, CL_OUT_OF_HOST_MEMORY);
+        return false;
+    }
+    bool is_missing = false;
+    for (; segment && segment->begin < used->end; segment = segment->next) {
+        if (segment->users) { /* what is used here is neither taken away nor half written when it is sent */
+            wait_for(used->copies, command);
+            return false;
+        }
+        is_missing |= !(segment->valid & worker) && !segment->is_here;
+    }
+    for (segment = first; is_missing && segment && segment->begin < used->end; segment = segment->next)
+        if (!(segment->valid & worker) && !segment->is_here && !fetch(used->copies, segment)) {
+            cld_command_fail(command, CL_DEVICE_NOT_AVAILABLE);
+            return false;
+        }
+    if (is_missing)
+        wait_for(used->copies, command);
+    return !is_missing;
+}
+
+bool cld_copies_gather(struct cld_event *command, struct cld_worker *worker, bool *uses_all) {
+    *uses_all = is_cut_up(command);
     for (uint32_t i = 0; i < command->mem_count; i++) {
-        struct cld_mem *mem = mem_at(command, i);
-        struct cld_copies *copies = mem ? cld_copies_of(mem) : NULL;
-        if (!copies) {
+        struct used used;
+        if (!find(command, i, *uses_all, &used)) {
             cld_command_fail(command, CL_OUT_OF_HOST_MEMORY);
             return false;
         }
-        if (copies->valid & bit && !copies->users)
-            continue;
-        if (copies->users) { /* what is used here is neither taken away nor half written when it is sent */
-            wait_for(copies, command);
+        if (used.use && !gather_argument(command, &used, cld_worker_bit(worker)))
             return false;
-        }
-        if (!copies->is_here) {
-            fetch_for(command, copies);
-            return false;
-        }
     }
     return true;
 }
@@ -159,133 +289,122 @@ static bool send_part(struct cld_worker *worker, struct cld_copies *copies, size
     return cld_send(worker, item);
 }
 
-static bool send_contents(struct cld_worker *worker, struct cld_copies *copies) {
-    size_t size = copies->mem->size;
-    if (!(copies->known & cld_worker_bit(worker))) {
-        struct cld_item *item = buffer_item(CLD_BUFFER_MESSAGE, copies, 3);
-        if (!item)
-            return false;
-        cld_put_int(&item->message, (int64_t)size);
-        if (!cld_send(worker, item))
-            return false;
-        copies->known |= cld_worker_bit(worker);
-    }
-    for (size_t at = 0; at < size; at += CLD_MOST_MESSAGE_BYTES) {
-        size_t part = size - at < CLD_MOST_MESSAGE_BYTES ? size - at : CLD_MOST_MESSAGE_BYTES;
-        if (!send_part(worker, copies, at, part))
-            return false;
-    }
-    copies->valid |= cld_worker_bit(worker);
+static bool send_buffer(struct cld_worker *worker, struct cld_copies *copies) {
+    if (copies->known & cld_worker_bit(worker))
+        return true;
+    struct cld_item *item = buffer_item(CLD_BUFFER_MESSAGE, copies, 3);
+    if (!item)
+        return false;
+    cld_put_int(&item->message, (int64_t)copies->mem->size);
+    if (!cld_send(worker, item))
+        return false;
+    copies->known |= cld_worker_bit(worker);
     return true;
 }
 
-/* What a kernel may write is not known but by the flags of the memory object, which are the promise of the
- * program. */
-static bool may_write(const struct cld_event *command, uint32_t i) {
-    const struct cld_mem *mem = command->more_mems ? command->more_mems[i] : command->mems[i];
-    return !(mem->flags & (CL_MEM_READ_ONLY | CLD_MEM_IMMUTABLE));
-}
-
-bool cld_copies_send(struct cld_event *command, struct cld_worker *worker) {
-    for (uint32_t i = 0; i < command->mem_count; i++) {
-        struct cld_copies *copies = mem_at(command, i)->copies;
-        if (!(copies->valid & cld_worker_bit(worker)) && !send_contents(worker, copies))
+static bool send_segment(struct cld_worker *worker, struct cld_copies *copies, struct cld_segment *segment) {
+    for (size_t at = segment->begin; at < segment->end; at += CLD_MOST_MESSAGE_BYTES) {
+        size_t left = segment->end - at;
+        if (!send_part(worker, copies, at, left < CLD_MOST_MESSAGE_BYTES ? left : CLD_MOST_MESSAGE_BYTES))
             return false;
     }
-    for (uint32_t i = 0; i < command->mem_count; i++) {
-        struct cld_copies *copies = mem_at(command, i)->copies;
-        if (!may_write(command, i))
-            continue;
-        copies->version++;
-        copies->valid = cld_worker_bit(worker);
-        copies->is_here = false;
-    }
+    segment->valid |= cld_worker_bit(worker);
     return true;
 }
 
-/* What a command does here with the i-th of its memory objects. */
-enum use { USES_NOTHING, READS, WRITES, WRITES_ALL };
-
-static bool is_all(const struct cld_event *command, const struct cld_mem *mem, size_t bytes) {
-    return command->mem_count == 1 && bytes == mem->size && !mem->parent;
+static bool send_argument(const struct used *used, struct cld_worker *worker) {
+    struct cld_segment *segment = cld_segments_in(used->copies, used->begin, used->end);
+    if (!segment || !send_buffer(worker, used->copies))
+        return false;
+    for (; segment && segment->begin < used->end; segment = segment->next)
+        if (!(segment->valid & cld_worker_bit(worker)) && !send_segment(worker, used->copies, segment))
+            return false;
+    return true;
 }
 
-static enum use use_of(const struct cld_event *command, uint32_t i) {
-    const struct cld_mem *mem = command->more_mems ? command->more_mems[i] : command->mems[i];
-    switch (command->type) {
-    case CL_COMMAND_READ_BUFFER:
-    case CL_COMMAND_READ_BUFFER_RECT:
-    case CL_COMMAND_READ_IMAGE:
-    case CL_COMMAND_MAP_BUFFER:
-    case CL_COMMAND_MAP_IMAGE:
-        return READS;
-    case CL_COMMAND_MIGRATE_MEM_OBJECTS:
-        return USES_NOTHING;
-    case CL_COMMAND_COPY_BUFFER:
-    case CL_COMMAND_COPY_BUFFER_RECT:
-    case CL_COMMAND_COPY_IMAGE:
-    case CL_COMMAND_COPY_IMAGE_TO_BUFFER:
-    case CL_COMMAND_COPY_BUFFER_TO_IMAGE:
-        return i ? WRITES : READS;
-    case CL_COMMAND_WRITE_BUFFER:
-    case CL_COMMAND_FILL_BUFFER:
-        return is_all(command, mem, cld_command_bytes(command)) ? WRITES_ALL : WRITES;
-    default:
-        return WRITES;
+/* Written by the worker, or here where there is none: what others have is worth nothing any more. */
+static void write_segments(const struct used *used, uint64_t worker) {
+    struct cld_segment *segment = cld_segments_in(used->copies, used->begin, used->end);
+    used->copies->version++;
+    for (; segment && segment->begin < used->end; segment = segment->next) {
+        segment->version = used->copies->version;
+        segment->valid = worker;
+        segment->is_here = !worker;
     }
+}
+
+bool cld_copies_send(struct cld_event *command, struct cld_worker *worker, bool uses_all) {
+    struct used used;
+    for (uint32_t i = 0; i < command->mem_count; i++)
+        if (!find(command, i, uses_all, &used) || (used.use && !send_argument(&used, worker)))
+            return false;
+    for (uint32_t i = 0; i < command->mem_count; i++)
+        if (find(command, i, uses_all, &used) && used.use >= WRITES)
+            write_segments(&used, cld_worker_bit(worker));
+    for (uint32_t i = 0; i < command->mem_count; i++)
+        if (find(command, i, uses_all, &used) && used.use)
+            cld_segments_join(used.copies);
+    return true;
 }
 
 /* True if all that it uses is here. */
-static bool gather_here(struct cld_event *command) {
+static bool gather_here(struct cld_event *command, bool uses_all) {
     for (uint32_t i = 0; i < command->mem_count; i++) {
-        struct cld_mem *mem = mem_at(command, i);
-        enum use use = mem ? use_of(command, i) : USES_NOTHING;
-        struct cld_copies *copies = use ? cld_copies_of(mem) : NULL;
-        if (use && !copies) {
+        struct used used;
+        struct cld_segment *first = NULL;
+        bool is_found = find(command, i, uses_all, &used);
+        if (is_found && !used.use)
+            continue;
+        if (is_found)
+            first = cld_segments_in(used.copies, used.begin, used.end);
+        if (!first) {
             cld_command_fail(command, CL_OUT_OF_HOST_MEMORY);
             return false;
         }
-        /* What is on its way here comes before anything else is written to its place. */
-        bool may_go_on = !use || copies->is_here || (use == WRITES_ALL && !copies->missing);
-        if (may_go_on)
-            continue;
-        if (copies->missing)
-            wait_for(copies, command);
-        else
-            fetch_for(command, copies);
-        return false;
+        for (struct cld_segment *segment = first; segment && segment->begin < used.end;
+             segment = segment->next) {
+            /* What is on its way here comes before anything else is written to its place. */
+            if (segment->is_here || (used.use == WRITES_ALL && !segment->coming))
+                continue;
+            if (used.use == WRITES_ALL)
+                wait_for(used.copies, command);
+            else
+                fetch_for(command, &used, segment);
+            return false;
+        }
     }
     return true;
 }
 
-static void use_here(struct cld_event *command) {
+static void use_here(struct cld_event *command, bool uses_all) {
     for (uint32_t i = 0; i < command->mem_count; i++) {
-        struct cld_mem *mem = mem_at(command, i);
-        enum use use = mem ? use_of(command, i) : USES_NOTHING;
-        if (!use)
+        struct used used;
+        if (!find(command, i, uses_all, &used) || !used.use)
             continue;
-        mem->copies->users++;
-        if (use == READS)
-            continue;
-        mem->copies->version++;
-        mem->copies->valid = 0;
-        mem->copies->is_here = true;
+        struct cld_segment *segment = cld_segments_in(used.copies, used.begin, used.end);
+        for (; segment && segment->begin < used.end; segment = segment->next)
+            segment->users++;
+        if (used.use != READS)
+            write_segments(&used, 0);
     }
 }
 
 /* A child of a fork has no cluster: what is here it may use. */
 static void look_in_child(struct cld_event *command) {
     for (uint32_t i = 0; i < command->mem_count; i++) {
-        const struct cld_mem *mem = mem_at(command, i);
-        if (mem && mem->copies && !mem->copies->is_here)
-            cld_command_fail(command, CL_DEVICE_NOT_AVAILABLE);
+        struct cld_mem *mem = mem_at(command, i);
+        const struct cld_copies *copies = mem ? root_of(mem)->copies : NULL;
+        const struct cld_segment *segment = copies ? copies->segments : NULL;
+        for (; segment; segment = segment->next)
+            if (!segment->is_here)
+                cld_command_fail(command, CL_DEVICE_NOT_AVAILABLE);
     }
 }
 
 static bool fetch_command(struct cld_event *command) {
     if (command->operation == &cld_cluster_operation)
         command->elsewhere = CLD_TO_BE_SENT;
-    if (command->elsewhere == CLD_TO_BE_SENT || command->elsewhere == CLD_USED_HERE ||
+    if (command->elsewhere == CLD_TO_BE_SENT || command->elsewhere >= CLD_USED_HERE ||
         atomic_load_explicit(&command->error, memory_order_relaxed))
         return false;
     if (!cld_cluster_is_here()) {
@@ -293,10 +412,10 @@ static bool fetch_command(struct cld_event *command) {
         return false;
     }
     pthread_mutex_lock(&cld_cluster_lock);
-    bool is_ready = gather_here(command);
+    bool uses_all = is_cut_up(command), is_ready = gather_here(command, uses_all);
     if (is_ready) {
-        use_here(command);
-        command->elsewhere = CLD_USED_HERE;
+        use_here(command, uses_all);
+        command->elsewhere = uses_all ? CLD_ALL_USED_HERE : CLD_USED_HERE;
     }
     bool has_failed = atomic_load_explicit(&command->error, memory_order_relaxed);
     pthread_mutex_unlock(&cld_cluster_lock);
@@ -316,14 +435,20 @@ void cld_cluster_push(struct cld_event *again) {
 
 static void command_ended(struct cld_event *command) {
     struct cld_event *again = NULL;
+    bool uses_all = command->elsewhere == CLD_ALL_USED_HERE;
     command->elsewhere = CLD_NOT_ELSEWHERE;
     if (!cld_cluster_is_here())
         return;
     pthread_mutex_lock(&cld_cluster_lock);
     for (uint32_t i = 0; i < command->mem_count; i++) {
-        struct cld_mem *mem = mem_at(command, i);
-        if (mem && use_of(command, i) && !--mem->copies->users)
-            wake(mem->copies, &again);
+        struct used used;
+        if (!find(command, i, uses_all, &used) || !used.use)
+            continue;
+        struct cld_segment *segment = cld_segments_in(used.copies, used.begin, used.end);
+        for (; segment && segment->begin < used.end; segment = segment->next)
+            segment->users--;
+        cld_segments_join(used.copies);
+        wake(used.copies, &again);
     }
     pthread_mutex_unlock(&cld_cluster_lock);
     cld_cluster_push(again);
@@ -343,6 +468,7 @@ static void mem_freed(struct cld_mem *mem) {
     }
     pthread_mutex_unlock(&cld_cluster_lock);
     mem->copies = NULL;
+    cld_segments_free(copies);
     free(copies);
 }
 

@@ -43,8 +43,29 @@ struct cld_request {
     struct cld_request *next;
     uint64_t number;
     struct cld_event *command; /* a launch; NULL for what is read */
-    struct cld_copies *copies; /* what is read for, at that offset */
+    struct cld_fetch *fetch;   /* what is read for, at that offset */
     size_t offset, size;
+};
+
+/* A segment that is on its way here, in parts. */
+struct cld_fetch {
+    struct cld_copies *copies; /* who waits for it holds the memory object */
+    uint64_t worker;           /* that it comes from: its bit */
+    size_t begin, end;
+    uint64_t version; /* of what was written last when it was asked for */
+    uint32_t missing; /* parts */
+    bool failed;      /* one of these was an error */
+};
+
+/* A part of a memory object that is everywhere in the same state. */
+struct cld_segment {
+    struct cld_segment *next; /* begins where this one ends */
+    size_t begin, end;        /* bytes */
+    uint64_t valid;           /* workers that have what was written last */
+    bool is_here;             /* so has this machine */
+    uint32_t users;           /* commands that use it here now */
+    uint32_t coming;          /* fetches that it is a part of */
+    uint64_t version;         /* of what was written last */
 };
 
 /* Where the contents of a memory object are, of one that has no parent. There once a device elsewhere may
@@ -52,15 +73,11 @@ struct cld_request {
 struct cld_copies {
     struct cld_mem *mem;
     uint64_t number;
-    uint64_t known;            /* workers that have memory for it */
-    uint64_t valid;            /* workers that have what was written last */
-    bool is_here;              /* so has this machine */
-    uint32_t users;            /* commands that use it here now */
-    uint64_t version;          /* of what was written last */
-    uint64_t fetched;          /* the version that is being fetched */
-    uint32_t missing;          /* answers with parts of that; 0: it is not being fetched */
-    bool failed;               /* one of these was an error */
-    struct cld_event *waiting; /* commands that look again once it is here, or is not used any more */
+    uint64_t known;               /* workers that have memory for it */
+    uint64_t version;             /* of what was written last */
+    struct cld_segment *segments; /* segments.c */
+    uint32_t segment_count;
+    struct cld_event *waiting; /* commands that look again once something is here, or is not used any more */
 };
 
 extern pthread_mutex_t cld_cluster_lock;
@@ -71,11 +88,11 @@ extern pthread_mutex_t cld_cluster_lock;
 struct cld_copies *cld_copies_of(struct cld_mem *mem);
 
 /* True if all memory objects of a launch can be used by the worker at once. False: the command waits, or has
- * failed (command->error). */
-bool cld_copies_gather(struct cld_event *command, struct cld_worker *worker);
+ * failed (command->error). uses_all: whether all of them is taken for used, and not sub-buffers' parts. */
+bool cld_copies_gather(struct cld_event *command, struct cld_worker *worker, bool *uses_all);
 
 /* Has the worker have them, as the next thing that it does. False: no memory, or it has gone. */
-bool cld_copies_send(struct cld_event *command, struct cld_worker *worker);
+bool cld_copies_send(struct cld_event *command, struct cld_worker *worker, bool uses_all);
 
 /* A part has come and is in its place, or is not going to: status. Commands that may look again are added to
  * the list. */
@@ -94,7 +111,20 @@ void cld_places_free(const struct cld_payload *payloads, uint32_t count);
 
 /* A request that is answered after all that were made before. False: no memory. */
 bool cld_request(struct cld_worker *worker, uint64_t number, struct cld_event *command,
-                 struct cld_copies *copies, size_t offset, size_t size);
+                 struct cld_fetch *fetch, size_t offset, size_t size);
+
+/* One segment, which is here alone. False: no memory. */
+bool cld_segments_begin(struct cld_copies *copies, size_t size);
+void cld_segments_free(struct cld_copies *copies);
+
+/* The first of those that make up [begin, end), which are cut where it begins and ends. NULL: no memory. */
+struct cld_segment *cld_segments_in(struct cld_copies *copies, size_t begin, size_t end);
+
+/* Makes one of neighbours that have come to be alike. */
+void cld_segments_join(struct cld_copies *copies);
+
+/* Whether there are so many that it is better to have all in one place. */
+bool cld_segments_are_many(const struct cld_copies *copies);
 
 /* Numbers of programs, memory objects, requests: none is ever used again. */
 uint64_t cld_cluster_number(void);

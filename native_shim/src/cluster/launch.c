@@ -177,11 +177,11 @@ static bool start(struct cld_event *command, struct cld_self *self, struct cld_r
     }
     struct cld_worker *worker = command->queue->device->worker;
     pthread_mutex_lock(&cld_cluster_lock);
-    bool is_done = worker->is_gone;
+    bool is_done = worker->is_gone, uses_all;
     if (worker->is_gone) {
         cld_command_fail(command, CL_DEVICE_NOT_AVAILABLE);
-    } else if (cld_copies_gather(command, worker)) {
-        bool is_sent = cld_program_send(command, worker) && cld_copies_send(command, worker) &&
+    } else if (cld_copies_gather(command, worker, &uses_all)) {
+        bool is_sent = cld_program_send(command, worker) && cld_copies_send(command, worker, uses_all) &&
                        send_launch(command, worker);
         if (is_sent)
             release_followers(command, ready);

@@ -100,7 +100,21 @@ static uint64_t bytes_of_copy(const struct cld_event *command) {
     return bytes_of(&command->copy);
 }
 
-static const struct cld_operation copy_operation = {.run = run_copy, .bytes = bytes_of_copy};
+static struct cld_extent extent_of(const uint8_t *begin, size_t slice, size_t row,
+                                   const struct cld_copy_region *region) {
+    size_t size = (region->depth - 1) * slice + (region->height - 1) * row + region->width;
+    return (struct cld_extent){begin, begin + size, is_linear(region)};
+}
+
+static struct cld_extent extent_of_copy(const struct cld_event *command, bool is_written) {
+    const struct cld_copy_region *region = &command->copy;
+    return is_written
+               ? extent_of(region->destination, region->destination_slice, region->destination_row, region)
+               : extent_of(region->source, region->source_slice, region->source_row, region);
+}
+
+static const struct cld_operation copy_operation = {
+    .run = run_copy, .bytes = bytes_of_copy, .extent = extent_of_copy};
 
 static void end_variable_copy(struct cld_event *command, cl_int status) {
     (void)status;
@@ -108,7 +122,7 @@ static void end_variable_copy(struct cld_event *command, cl_int status) {
 }
 
 static const struct cld_operation variable_copy_operation = {
-    .run = run_copy, .end = end_variable_copy, .bytes = bytes_of_copy};
+    .run = run_copy, .end = end_variable_copy, .bytes = bytes_of_copy, .extent = extent_of_copy};
 
 /* Pieces may be copied in any order only where source and destination have nothing in common. */
 static bool separate(const struct cld_copy_region *region) {
@@ -229,7 +243,14 @@ static uint64_t bytes_of_fill(const struct cld_event *command) {
     return command->fill.size;
 }
 
-static const struct cld_operation fill_operation = {.run = run_fill, .bytes = bytes_of_fill};
+static struct cld_extent extent_of_fill(const struct cld_event *command, bool is_written) {
+    const uint8_t *begin = command->fill.destination;
+    (void)is_written;
+    return (struct cld_extent){begin, begin + command->fill.size, true};
+}
+
+static const struct cld_operation fill_operation = {
+    .run = run_fill, .bytes = bytes_of_fill, .extent = extent_of_fill};
 
 cl_int cld_enqueue_fill(struct cld_queue *queue, cl_command_type type, struct cld_mem *buffer,
                         uint8_t *destination, size_t size, const void *pattern, size_t pattern_size,
@@ -282,7 +303,14 @@ static uint64_t bytes_of_fill_rows(const struct cld_event *command) {
     return bytes_of(&command->fill_rows.to);
 }
 
-static const struct cld_operation fill_rows_operation = {.run = run_fill_rows, .bytes = bytes_of_fill_rows};
+static struct cld_extent extent_of_fill_rows(const struct cld_event *command, bool is_written) {
+    const struct cld_copy_region *to = &command->fill_rows.to;
+    (void)is_written;
+    return extent_of(to->destination, to->destination_slice, to->destination_row, to);
+}
+
+static const struct cld_operation fill_rows_operation = {
+    .run = run_fill_rows, .bytes = bytes_of_fill_rows, .extent = extent_of_fill_rows};
 
 cl_int cld_enqueue_fill_rows(struct cld_queue *queue, cl_command_type type, struct cld_mem *mem,
                              const struct cld_copy_region *region, const void *pattern, size_t pattern_size,

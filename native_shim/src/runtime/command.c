@@ -402,7 +402,7 @@ static void complete(struct cld_event *event, int32_t status, struct cld_ready *
     struct cld_queue *queue = event->queue;
     if (cld_is_observed(event))
         cld_command_note_end(event, status);
-    if (__builtin_expect(event->elsewhere == CLD_USED_HERE, 0))
+    if (__builtin_expect(event->elsewhere >= CLD_USED_HERE, 0))
         cld_mover()->ended(event);
     if (event->is_node) {
         event->node.whole->ended(event, status, ready);

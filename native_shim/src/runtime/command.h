@@ -63,6 +63,12 @@ struct cld_whole {
     bool looks; /* nodes are to look for better code, and to take the time, also if they are short */
 };
 
+/* Memory from one byte to behind another. */
+struct cld_extent {
+    const uint8_t *begin, *end;
+    bool is_whole; /* each byte of it */
+};
+
 struct cld_operation {
     /* Called once before anything runs, when all that the command waits for is done. May be NULL. */
     void (*begin)(struct cld_event *command);
@@ -76,6 +82,8 @@ struct cld_operation {
     void (*end)(struct cld_event *command, cl_int status);
     /* How many bytes it copies or fills, for observers. May be NULL. */
     uint64_t (*bytes)(const struct cld_event *command);
+    /* What it reads, or what it writes. May be NULL: of its memory objects, all. */
+    struct cld_extent (*extent)(const struct cld_event *command, bool is_written);
     /* Told how long some of the units took, now and then, to estimate the next such command. May be NULL. */
     void (*learn)(struct cld_event *command, uint64_t time, uint64_t units);
     /* What there is to find out about one thread or several (schedule/alone.h), or NULL. May be NULL. */
@@ -108,7 +116,8 @@ enum cld_elsewhere {
     CLD_TO_BE_SENT, /* submitted until it is complete: when it runs is not known here */
     CLD_SENT,
     CLD_SENT_WITH_TIMES, /* which are there: those of its execution */
-    CLD_USED_HERE,       /* it is executed here, and what it uses is not moved meanwhile (object/mover.h) */
+    CLD_USED_HERE,       /* it is executed here, and what it uses is not moved meanwhile (object/mover.h), */
+    CLD_ALL_USED_HERE,   /* nor is the rest of its memory objects */
 };
 
 enum { CLD_INLINE_EDGES = 3, CLD_INLINE_MEMS = 8, CLD_INLINE_ARGS = 256 };

@@ -46,10 +46,10 @@ class Cluster:
             self.process.stdin.flush()
             self._read()
 
-    def start(self, *scene: str, **more: str) -> subprocess.Popen[str]:
-        """Starts a scene of host.py; its standard input and output are pipes."""
+    def start(self, *scene: str, module: str = "host", **more: str) -> subprocess.Popen[str]:
+        """Starts a scene of host.py, or another module; its standard input and output are pipes."""
         return subprocess.Popen(
-            [sys.executable, "-m", "tests.loader.cluster.host", *scene],
+            [sys.executable, "-m", f"tests.loader.cluster.{module}", *scene],
             cwd=ROOT,
             env=self.environment | more,
             stdin=subprocess.PIPE,

@@ -20,6 +20,11 @@ def test_scene(cluster, scene):
     cluster.run(scene)
 
 
+@pytest.mark.parametrize("scene", [("chances", "1"), ("chances", "2"), ("pieces",)], ids=" ".join)
+def test_ranges(cluster, scene):
+    cluster.run(*scene, module="ranges")
+
+
 def test_printf(cluster):
     text = cluster.run("printed")
     first = "".join(f"{turn}: 7 text|after {turn}\n" for turn in range(3))

@@ -10,9 +10,9 @@ import time
 TIMEOUT = 4
 
 
-def play(cluster, harm, last: str, scene: str = "lost", wait: float = 0) -> float:
+def play(cluster, harm, last: str, scene: str = "lost", wait: float = 0, module: str = "host") -> float:
     """Plays a scene with a harm done while launches run. Seconds from then to their end."""
-    host = cluster.start(scene, CL_DRIVER_CLUSTER_TIMEOUT=str(TIMEOUT))
+    host = cluster.start(scene, module=module, CL_DRIVER_CLUSTER_TIMEOUT=str(TIMEOUT))
     assert host.stdout.readline() == "ready\n"
     time.sleep(wait)
     start = time.monotonic()
@@ -26,6 +26,13 @@ def play(cluster, harm, last: str, scene: str = "lost", wait: float = 0) -> floa
 
 def test_killed(own_cluster):
     assert play(own_cluster, lambda: os.kill(own_cluster.pids[0], signal.SIGKILL), "survivor") < TIMEOUT
+
+
+def test_parts_of_a_buffer(own_cluster):
+    def harm():
+        os.kill(own_cluster.pids[0], signal.SIGKILL)
+
+    assert play(own_cluster, harm, "", module="ranges") < TIMEOUT
 
 
 def test_stopped(own_cluster):
