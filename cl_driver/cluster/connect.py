@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..log import log
 from ..version import VERSION
-from . import worker
+from . import peers, worker
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable
@@ -22,23 +22,25 @@ class ConnectError(OSError):
 
 class Connection:
     """The connection with one worker's device. address: of the worker, as Dask has it; answers: the device's,
-    [[query, value], ...]."""
+    [[query, value], ...]; key: what lets another worker send to this device."""
 
-    def __init__(self, address: str, comm: Any, answers: list[list[Any]]) -> None:
+    def __init__(self, address: str, comm: Any, answers: list[list[Any]], key: str) -> None:
         self.address = address
         self.answers = answers
+        self.key = key
         self._comm = comm
         self._writing = asyncio.Lock()
 
     async def write(self, kind: str, value: Any, payloads: Iterable[Any] = ()) -> None:
-        """Sends ["batch", bytes, payloads] or ["ping", number]. OSError if it is closed."""
+        """Sends ["batch", bytes, payloads], ["ping", number] or ["peers", [[address, key], ...]]. OSError if
+        it is closed."""
         async with self._writing:
-            await self._comm.write([kind, value, *worker.frames(payloads)])
+            await self._comm.write([kind, value, *peers.frames(payloads)])
 
     async def read(self) -> list[Any]:
         """The next message, ["pong", number, ns] or ["batch", bytes, payloads]. OSError if it is closed."""
         kind, value, *rest = await self._comm.read()
-        return [kind, value, worker.contents(rest) if kind == "batch" else rest[0]]
+        return [kind, value, peers.contents(rest) if kind == "batch" else rest[0]]
 
     async def ping(self) -> tuple[int, int]:
         """How long a message and its answer take, and what is to be added to the worker's clock, both in ns.
@@ -105,7 +107,7 @@ async def _open(client: Any, address: str, timeout: float) -> Connection | None:
         arguments = client.security.get_connection_args("worker")
         comm = await connect(address, timeout=timeout, deserialize=False, **arguments)
         await comm.write({"op": worker.OPERATION, "reply": False})
-        kind, version, answers = await asyncio.wait_for(comm.read(), timeout)
+        kind, version, answers, *key = await asyncio.wait_for(comm.read(), timeout)
         if kind != "device" or version != VERSION or answers is None:
             raise ConnectError("it has no device")
     except (OSError, ValueError) as error:
@@ -113,4 +115,4 @@ async def _open(client: Any, address: str, timeout: float) -> Connection | None:
         if comm is not None:
             comm.abort()
         return None
-    return Connection(address, comm, [list(pair) for pair in answers])
+    return Connection(address, comm, [list(pair) for pair in answers], *key)

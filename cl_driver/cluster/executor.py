@@ -26,12 +26,18 @@ class _Range(ctypes.Structure):
     _fields_ = (("at", _POINTER), ("size", _U64))
 
 
+class _Departure(ctypes.Structure):
+    _fields_ = (("peer", _U64), ("transfer", _U64), ("contents", _Range))
+
+
 class _Answers(ctypes.Structure):
     _fields_ = (
         ("batch", _Range),
         ("payload", _Range),
         ("released", ctypes.POINTER(_U64)),
         ("released_count", _U64),
+        ("departures", ctypes.POINTER(_Departure)),
+        ("departure_count", _U64),
     )
 
 
@@ -46,7 +52,9 @@ class _Table(ctypes.Structure):
         ("descriptor", ctypes.CFUNCTYPE(_INT, _POINTER)),
         (
             "put",
-            ctypes.CFUNCTYPE(_INT, _POINTER, _U64, ctypes.POINTER(_Range), ctypes.POINTER(_Range), _U64),
+            ctypes.CFUNCTYPE(
+                _INT, _POINTER, _U64, ctypes.POINTER(_Range), ctypes.POINTER(_Range), _U64, _INT
+            ),
         ),
         ("take", ctypes.CFUNCTYPE(None, _POINTER, ctypes.POINTER(_Answers))),
         ("free", ctypes.CFUNCTYPE(None, _POINTER)),
@@ -90,28 +98,35 @@ class Executor:
         with contextlib.suppress(BlockingIOError):
             os.read(self.descriptor, 8)
 
-    def put(self, batch: bytes, payloads: list[Any]) -> None:
-        """Takes a batch and the payloads of its messages for execution; never waits. MemoryError."""
+    def put(self, batch: bytes, payloads: list[Any], is_peer: bool = False) -> None:
+        """Takes a batch and the payloads of its messages for execution; never waits. is_peer: it is of
+        another worker. MemoryError."""
         views = tuple(_writable(data) for data in (batch, *payloads))
         token = next(self._tokens)
         self.kept[token] = views
         ranges = (_Range * len(views))(*(_range(view) for view in views))
         rest = ctypes.cast(ctypes.byref(ranges, ctypes.sizeof(_Range)), ctypes.POINTER(_Range))
-        if not self._table.put(self._handle, token, ranges, rest, len(payloads)):
+        if not self._table.put(self._handle, token, ranges, rest, len(payloads), is_peer):
             raise MemoryError("no memory for a batch")
 
-    def take(self) -> tuple[bytes, list[memoryview]]:
+    def take(self) -> tuple[bytes, list[memoryview], list[tuple[int, int, memoryview | None]]]:
         """The oldest answers there are: a batch, which may be empty, and the payload that one of its messages
-        may have."""
+        may have. And what goes to other workers: their numbers, the transfers, the contents; None where the
+        worker is to be connected."""
         answers = _Answers()
         self._table.take(self._handle, ctypes.byref(answers))
         for i in range(answers.released_count):
             del self.kept[answers.released[i]]
         batch = ctypes.string_at(answers.batch.at, answers.batch.size) if answers.batch.at else b""
         payloads = [self._payload(answers.payload)] if answers.payload.at else []
-        for memory in (answers.batch.at, answers.released):
+        departures: list[tuple[int, int, memoryview | None]] = []
+        for i in range(answers.departure_count):
+            one = answers.departures[i]
+            contents = self._payload(one.contents) if one.contents.at else None
+            departures.append((one.peer, one.transfer, contents))
+        for memory in (answers.batch.at, answers.released, answers.departures):
             self._table.free(ctypes.cast(memory, _POINTER))
-        return batch, payloads
+        return batch, payloads, departures
 
     def _payload(self, found: _Range) -> memoryview:
         place = (ctypes.c_char * found.size).from_address(found.at)

@@ -53,6 +53,7 @@ class Host:
         self._places = [_HALF + i * messages.MOST_BYTES for i in range(messages.PLACES)]
         self._has_places = asyncio.Condition()
         self._unused: list[tuple[int, int]] = []  # of payloads for workers: the host is to be told
+        self.to_workers = self.from_workers = 0  # bytes of batches and payloads
 
     async def read(self) -> tuple[int, bytes, list[memoryview]]:
         """A worker's number, a batch and its payloads. EOFError when the host has gone."""
@@ -62,6 +63,7 @@ class Host:
             rest = await self._reader.readexactly(count * _PAYLOAD.size + size)
             found = list(_PAYLOAD.iter_unpack(rest[: count * _PAYLOAD.size]))
             if kind == messages.BATCH_FRAME:
+                self.to_workers += size + sum(part for _, part in found)
                 return number, rest[count * _PAYLOAD.size :], [self._payload(*one) for one in found]
             async with self._has_places:
                 self._places += [at for at, _ in found]
@@ -95,6 +97,7 @@ class Host:
         if len(payloads) > 1:
             raise OSError("a worker sends more at once than there is to be")
         where = [await self._put(payload) for payload in payloads]
+        self.from_workers += len(batch) + sum(payload.nbytes for payload in payloads)
         self._writer.write(
             _HEAD.pack(number, messages.BATCH_FRAME, len(payloads), len(batch)) + b"".join(where) + batch
         )
@@ -124,6 +127,10 @@ class Worker:
         self._best = sys.maxsize  # ns of the shortest round trip, which tells the clocks apart best
         self._out: asyncio.Queue[tuple[str, Any, list[memoryview]]] = asyncio.Queue()
         self._gone = False
+
+    def introduce(self, peers: list[list[str]]) -> None:
+        """Tells it of all workers, in the order of their numbers: [[address, key], ...]."""
+        self._out.put_nowait(("peers", peers, []))
 
     def put(self, batch: bytes, payloads: list[memoryview]) -> None:
         """Takes a batch for the worker; what comes after its end is dropped."""
@@ -194,6 +201,9 @@ async def serve(host: Host, place: str, timeout: float) -> None:
         devices = [[connection.address, connection.answers] for connection in found]
         await host.write(messages.NOBODY, codec.encode(devices))
         workers = [Worker(number, connection, host, timeout) for number, connection in enumerate(found)]
+        peers = [[connection.address, connection.key] for connection in found]
+        for worker in workers:
+            worker.introduce(peers)
         tasks = [asyncio.ensure_future(one.run()) for one in workers]
         tasks.append(asyncio.ensure_future(_beat(host)))
         while True:
@@ -217,6 +227,8 @@ async def _main(place: str, timeout: float) -> None:
     except connect.ConnectError as error:
         log(1, f"cluster: {error}")
         await host.write(messages.NOBODY, codec.encode([]))
+    finally:
+        log(2, f"cluster: {host.to_workers} bytes to workers, {host.from_workers} bytes from workers")
 
 
 def main(place: str, timeout: float) -> None:

@@ -14,6 +14,10 @@ To a worker, in the order in which it executes them:
     READ             request, memory, offset, size
     LAUNCH           command, program, name of the kernel, offsets, global sizes, local sizes or None,
                      commands that it fails with, arguments
+    SEND             transfer, memory, offset, size, number of the worker that is to have it
+    RECEIVE          transfer, memory, offset, size
+    MISS             transfer                        that will not come
+    CONNECT          number of a worker              that it is to be able to send to
 
 An argument is the bytes of a value, [memory, offset, size], the size of local memory, or None, a null
 pointer.
@@ -24,6 +28,14 @@ From a worker:
     DATA             request, status, contents
     BUILT            program, status, log            of a build that failed
     PRINTED          0, 0, text                      of kernels, for stdout; before the DONE of the launch
+    DONE             transfer, status, 0, 0          what was to come is there, or never will be
+    LOST             transfer                        that it cannot send
+    UNREACHABLE      number of a worker              whatever was sent there may be lost
+    REACHABLE        number of a worker              it is connected
+
+From one worker to another:
+
+    ARRIVE           transfer, contents
 
 From the process that connects a host with the cluster (link.py), about a worker:
 
@@ -40,6 +52,10 @@ FORGET_BUFFER = 4
 WRITE = 5
 READ = 6
 LAUNCH = 7
+SEND = 8
+RECEIVE = 9
+MISS = 10
+CONNECT = 11
 
 DONE = 1
 DATA = 2
@@ -47,6 +63,11 @@ BUILT = 3
 CLOCK = 4
 GONE = 5
 PRINTED = 6
+LOST = 7
+UNREACHABLE = 8
+REACHABLE = 9
+
+ARRIVE = 1
 
 # Bytes of one WRITE or READ at most: others get their turn between them. And of contents in a batch.
 MOST_BYTES = 4 << 20

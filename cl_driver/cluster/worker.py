@@ -1,27 +1,27 @@
 """What runs in a Dask worker: one handler beside those of Dask, which serves hosts until they close.
 
-A connection carries Dask's own messages, of plain data only: ["ping", n] and ["batch", bytes, payloads...]
-from a host, the first of them the device ([version, answers]), ["pong", n, ns of this machine's clock] and
-["batch", bytes, payloads...] to it. Payloads are frames of their own, which Dask neither copies nor reads.
+A connection carries Dask's own messages, of plain data only: ["ping", n], ["peers", [[address, key], ...]]
+and ["batch", bytes, payloads...] from a host, ["device", version, answers, key], ["pong", n, ns of this
+machine's clock] and ["batch", bytes, payloads...] to it. Payloads are frames of their own, which Dask neither
+copies nor reads. A second handler takes what other workers send (peers.py).
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import secrets
 import socket
 import threading
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ..door import codec
 from ..log import log
 from ..version import VERSION
-from . import queries
+from . import peers, queries
 from .executor import Executor
 from .opencl import CallError, OpenCL
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 OPERATION = "cl_driver"
 
@@ -29,19 +29,16 @@ _lock = threading.Lock()
 _api: OpenCL | None = None
 
 
-def frames(payloads: Iterable[Any]) -> list[Any]:
-    """Payloads as parts of a message: frames without a header that anybody would have to believe."""
-    from distributed.protocol.serialize import Serialized
+class Session:
+    """What one host has here. key: who has it may send to the executor."""
 
-    return [Serialized({}, [payload]) for payload in payloads]
+    def __init__(self, executor: Executor) -> None:
+        self.executor = executor
+        self.key = secrets.token_hex(16)
+        self.peers: set[Any] = set()  # connections of other workers
 
 
-def contents(parts: Iterable[Any]) -> list[Any]:
-    """The payloads in a message that was read by a connection that does not deserialise. ValueError."""
-    try:
-        return [frame for part in parts for frame in part.frames]
-    except AttributeError as error:
-        raise ValueError("what is to be a payload is none") from error
+_sessions: dict[str, Session] = {}
 
 
 def _device(threads: int) -> OpenCL:
@@ -68,21 +65,47 @@ def _describe(threads: int) -> tuple[OpenCL, list[list[Any]]]:
 
 
 def attach(dask_worker: Any) -> str:
-    """Gives a worker the handler, for Client.run(). The driver's version."""
+    """Gives a worker the handlers, for Client.run(). The driver's version."""
     threads = dask_worker.state.nthreads
+    arguments = dask_worker.security.get_connection_args("worker")
 
     async def serve(comm: Any) -> Any:
         from distributed.core import Status
 
-        await converse(comm, threads)
+        await converse(comm, threads, arguments)
+        return Status.dont_reply
+
+    async def serve_peer(comm: Any, key: str = "") -> Any:
+        from distributed.core import Status
+
+        await receive(comm, key)
         return Status.dont_reply
 
     dask_worker.handlers[OPERATION] = serve
+    dask_worker.handlers[peers.OPERATION] = serve_peer
     return VERSION
 
 
-async def converse(comm: Any, threads: int) -> None:
-    """Serves one host."""
+async def receive(comm: Any, key: str) -> None:
+    """Takes what another worker sends to a session until it ends, or the session does."""
+    session = _sessions.get(key)
+    comm.deserialize = False
+    try:
+        while session and _sessions.get(key) is session and not session.executor.failed:
+            session.peers.add(comm)
+            _, value, *rest = await comm.read()
+            if key in _sessions:
+                session.executor.put(value, peers.contents(rest), is_peer=True)
+    except (OSError, ValueError, TypeError) as error:
+        log(1, f"cluster: another worker's connection has ended: {error!r}")
+    finally:
+        if session:
+            session.peers.discard(comm)
+        comm.abort()
+
+
+async def converse(comm: Any, threads: int, arguments: dict[str, Any]) -> None:
+    """Serves one host. arguments: of connections with other workers."""
     loop = asyncio.get_running_loop()
     comm.deserialize = False
     try:
@@ -93,14 +116,20 @@ async def converse(comm: Any, threads: int) -> None:
         with contextlib.suppress(OSError):
             await comm.write(["device", VERSION, None])
         return
-    host = _Host(comm, executor)
+    session = Session(executor)
+    _sessions[session.key] = session
+    host = _Host(comm, executor, arguments)
     loop.add_reader(executor.descriptor, host.has_answers)
     writer = asyncio.ensure_future(host.write())
     try:
         with contextlib.suppress(OSError):
-            await comm.write(["device", VERSION, answers])
+            await comm.write(["device", VERSION, answers, session.key])
             await host.read()
     finally:
+        del _sessions[session.key]
+        for peer in list(session.peers):
+            peer.abort()
+        host.peers.close()
         loop.remove_reader(executor.descriptor)
         writer.cancel()
         # What is enqueued runs to its end; nobody waits for it here.
@@ -111,8 +140,10 @@ async def converse(comm: Any, threads: int) -> None:
 class _Host:
     """A connection with one host. One task reads, one writes."""
 
-    def __init__(self, comm: Any, executor: Executor) -> None:
+    def __init__(self, comm: Any, executor: Executor, arguments: dict[str, Any]) -> None:
         self._comm = comm
+        self.peers = peers.Peers(arguments, self._tell)
+        self._news: list[list[int]] = []  # messages for the host
         self._executor = executor
         self._work = asyncio.Event()  # there is something to write
         self._pings: list[int] = []
@@ -120,6 +151,11 @@ class _Host:
     def has_answers(self) -> None:
         """Called while the executor's descriptor is readable."""
         self._executor.calm()
+        self._work.set()
+
+    def _tell(self, kind: int, number: int) -> None:
+        if [kind, number] not in self._news:
+            self._news.append([kind, number])
         self._work.set()
 
     async def read(self) -> None:
@@ -130,8 +166,10 @@ class _Host:
                 if kind == "ping":
                     self._pings.append(value)
                     self._work.set()
+                elif kind == "peers":
+                    self.peers.introduce(value)
                 else:
-                    self._executor.put(value, contents(rest))
+                    self._executor.put(value, peers.contents(rest))
             except (ValueError, TypeError) as error:
                 log(1, f"cluster: a host that is none: {error}")
                 return
@@ -141,8 +179,17 @@ class _Host:
         with contextlib.suppress(OSError):
             while await self._work.wait():
                 self._work.clear()
-                batch, payloads = self._executor.take()
+                batch, payloads, departures = self._executor.take()
+                for number, transfer, payload in departures:
+                    if payload is None:
+                        self.peers.connect(number)
+                    else:
+                        self.peers.put(number, transfer, payload)
+                del departures
                 if batch:
-                    await self._comm.write(["batch", batch, *frames(payloads)])
+                    await self._comm.write(["batch", batch, *peers.frames(payloads)])
+                news, self._news = self._news, []
+                if news:
+                    await self._comm.write(["batch", codec.encode(news)])
                 while self._pings:
                     await self._comm.write(["pong", self._pings.pop(), time.monotonic_ns()])

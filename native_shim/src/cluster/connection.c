@@ -29,15 +29,15 @@ uint64_t cld_cluster_number(void) {
     return ++last_number;
 }
 
-bool cld_request(struct cld_worker *worker, uint64_t number, struct cld_event *command,
-                 struct cld_fetch *fetch, size_t offset, size_t size) {
-    struct cld_request *request = malloc(sizeof *request);
+struct cld_request *cld_request(struct cld_worker *worker, uint64_t number, struct cld_event *command,
+                                size_t offset, size_t size) {
+    struct cld_request *request = calloc(1, sizeof *request);
     if (!request)
-        return false;
-    *request = (struct cld_request){NULL, number, command, fetch, offset, size};
+        return NULL;
+    *request = (struct cld_request){.number = number, .command = command, .offset = offset, .size = size};
     *worker->newest = request;
     worker->newest = &request->next;
-    return true;
+    return request;
 }
 
 /* The request with that number, which is no longer among those of the worker; NULL: there is none. */
@@ -62,12 +62,15 @@ void cld_worker_end(struct cld_worker *worker, struct cld_event **failed, struct
         if (request->command) {
             request->command->next = *failed;
             *failed = request->command;
+        } else if (request->from) {
+            cld_transfer_end(worker, request, CL_DEVICE_NOT_AVAILABLE);
         } else {
             cld_copies_arrive(request, CL_DEVICE_NOT_AVAILABLE, again);
         }
         free(request);
     }
     worker->newest = &worker->oldest;
+    cld_transfers_miss(worker, UINT64_MAX, 0);
     cld_frame_taken(worker); /* what is to be sent is dropped */
 }
 
@@ -106,6 +109,8 @@ static void end_launch(struct cld_worker *worker, uint64_t number, int64_t statu
     pthread_mutex_lock(&cld_cluster_lock);
     struct cld_request *request = take_request(worker, number);
     int64_t clock = worker->clock;
+    if (request && request->from)
+        cld_transfer_end(worker, request, status);
     pthread_mutex_unlock(&cld_cluster_lock);
     struct cld_event *command = request ? request->command : NULL;
     free(request);
@@ -164,6 +169,26 @@ static void print(const char *text, size_t size) {
     fflush(stdout); /* as of kernels on this machine */
 }
 
+/* The worker cannot send what it was to: a transfer, or anything to a worker of that number. */
+static void lose(struct cld_worker *worker, bool is_transfer, uint64_t number) {
+    if (!is_transfer && number >= CLD_MOST_WORKERS)
+        return;
+    uint64_t peers = is_transfer ? UINT64_MAX : (uint64_t)1 << number;
+    pthread_mutex_lock(&cld_cluster_lock);
+    if (!is_transfer)
+        worker->reachable &= ~peers;
+    cld_transfers_miss(worker, peers, is_transfer ? number : 0);
+    pthread_mutex_unlock(&cld_cluster_lock);
+}
+
+static void reach(struct cld_worker *worker, uint64_t number) {
+    if (number >= CLD_MOST_WORKERS)
+        return;
+    pthread_mutex_lock(&cld_cluster_lock);
+    worker->reachable |= (uint64_t)1 << number;
+    pthread_mutex_unlock(&cld_cluster_lock);
+}
+
 /* One message of a worker; false if it is none. */
 static bool take_message(struct cld_worker *worker, struct cld_msg *msg, struct payloads *payloads) {
     uint32_t count = cld_get_list(msg);
@@ -190,6 +215,14 @@ static bool take_message(struct cld_worker *worker, struct cld_msg *msg, struct 
         else if (!msg->failed)
             cld_log(1, "a worker cannot build a program (%d): %.*s", (int)status,
                     (int)(size < 4096 ? size : 4096), text);
+    } else if ((kind == CLD_LOST_MESSAGE || kind == CLD_UNREACHABLE_MESSAGE) && count == 2) {
+        uint64_t number = (uint64_t)cld_get_int(msg);
+        if (!msg->failed)
+            lose(worker, kind == CLD_LOST_MESSAGE, number);
+    } else if (kind == CLD_REACHABLE_MESSAGE && count == 2) {
+        uint64_t number = (uint64_t)cld_get_int(msg);
+        if (!msg->failed)
+            reach(worker, number);
     } else if (kind == CLD_CLOCK_MESSAGE && count == 2) {
         int64_t clock = cld_get_int(msg);
         pthread_mutex_lock(&cld_cluster_lock);

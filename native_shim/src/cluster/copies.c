@@ -143,11 +143,14 @@ static bool ask_for(struct cld_fetch *fetch, struct cld_worker *worker, size_t o
     cld_put_int(&item->message, (int64_t)fetch->copies->number);
     cld_put_int(&item->message, (int64_t)offset);
     cld_put_int(&item->message, (int64_t)size);
-    if (item->message.failed || !cld_request(worker, number, NULL, fetch, offset, size)) {
+    struct cld_request *request =
+        item->message.failed ? NULL : cld_request(worker, number, NULL, offset, size);
+    if (!request) {
         cld_msg_free(&item->message);
         free(item);
         return false;
     }
+    request->fetch = fetch;
     fetch->missing++;
     cld_send(worker, item);
     return true;
@@ -223,8 +226,15 @@ void cld_copies_arrive(struct cld_request *request, cl_int status, struct cld_ev
     wake(copies, again);
 }
 
-/* True if the worker has it, or this machine, which does not use it. */
-static bool gather_argument(struct cld_event *command, const struct used *used, uint64_t worker) {
+/* The worker has it, this machine, or another worker that can send it there. */
+static bool can_be_there(const struct cld_segment *segment, const struct cld_worker *worker) {
+    return segment->valid & cld_worker_bit(worker) || segment->is_here ||
+           cld_transfer_source(segment, worker);
+}
+
+/* True if all can be there, and is not used here. */
+static bool gather_argument(struct cld_event *command, const struct used *used,
+                            const struct cld_worker *worker) {
     struct cld_segment *first = cld_segments_in(used->copies, used->begin, used->end), *segment = first;
     if (!first) {
         cld_command_fail(command, CL_OUT_OF_HOST_MEMORY);
@@ -236,10 +246,10 @@ static bool gather_argument(struct cld_event *command, const struct used *used, 
             wait_for(used->copies, command);
             return false;
         }
-        is_missing |= !(segment->valid & worker) && !segment->is_here;
+        is_missing |= !can_be_there(segment, worker);
     }
     for (segment = first; is_missing && segment && segment->begin < used->end; segment = segment->next)
-        if (!(segment->valid & worker) && !segment->is_here && !fetch(used->copies, segment)) {
+        if (!can_be_there(segment, worker) && !fetch(used->copies, segment)) {
             cld_command_fail(command, CL_DEVICE_NOT_AVAILABLE);
             return false;
         }
@@ -256,7 +266,7 @@ bool cld_copies_gather(struct cld_event *command, struct cld_worker *worker, boo
             cld_command_fail(command, CL_OUT_OF_HOST_MEMORY);
             return false;
         }
-        if (used.use && !gather_argument(command, &used, cld_worker_bit(worker)))
+        if (used.use && !gather_argument(command, &used, worker))
             return false;
     }
     return true;
@@ -302,10 +312,15 @@ static bool send_buffer(struct cld_worker *worker, struct cld_copies *copies) {
     return true;
 }
 
+/* From here, or else from another worker. */
 static bool send_segment(struct cld_worker *worker, struct cld_copies *copies, struct cld_segment *segment) {
+    struct cld_worker *from = segment->is_here ? NULL : cld_transfer_source(segment, worker);
     for (size_t at = segment->begin; at < segment->end; at += CLD_MOST_MESSAGE_BYTES) {
         size_t left = segment->end - at;
-        if (!send_part(worker, copies, at, left < CLD_MOST_MESSAGE_BYTES ? left : CLD_MOST_MESSAGE_BYTES))
+        size_t size = left < CLD_MOST_MESSAGE_BYTES ? left : CLD_MOST_MESSAGE_BYTES;
+        bool is_sent =
+            from ? cld_transfer(copies, from, worker, at, size) : send_part(worker, copies, at, size);
+        if (!is_sent)
             return false;
     }
     segment->valid |= cld_worker_bit(worker);
@@ -459,6 +474,7 @@ static void mem_freed(struct cld_mem *mem) {
     if (!copies || !cld_cluster_is_here())
         return;
     pthread_mutex_lock(&cld_cluster_lock);
+    cld_transfers_forget(copies);
     for (uint32_t i = 0; i < CLD_MOST_WORKERS; i++) {
         struct cld_worker *worker = copies->known >> i & 1 ? cld_worker_at(i) : NULL;
         struct cld_item *item =

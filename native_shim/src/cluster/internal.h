@@ -28,6 +28,7 @@ struct cld_worker {
     struct cld_request *oldest, **newest; /* what it has not answered yet, in the order of sending */
     struct cld_item *first, **last;       /* to be sent */
     uint32_t under_way;                   /* frames that the other process has not handed on yet */
+    uint64_t asked, reachable;            /* workers that it is to connect with, and can send to */
 };
 
 /* Something to be sent, to one worker. */
@@ -42,9 +43,12 @@ struct cld_item {
 struct cld_request {
     struct cld_request *next;
     uint64_t number;
-    struct cld_event *command; /* a launch; NULL for what is read */
-    struct cld_fetch *fetch;   /* what is read for, at that offset */
+    struct cld_event *command; /* a launch; NULL for contents */
+    struct cld_fetch *fetch;   /* what is read for, at that offset; NULL for what another worker sends: */
+    struct cld_copies *copies; /* what it is a part of; NULL: it was freed */
     size_t offset, size;
+    struct cld_worker *from; /* of a transfer */
+    uint64_t version;        /* that it is of */
 };
 
 /* A segment that is on its way here, in parts. */
@@ -77,6 +81,7 @@ struct cld_copies {
     uint64_t version;             /* of what was written last */
     struct cld_segment *segments; /* segments.c */
     uint32_t segment_count;
+    uint32_t transfers;        /* requests for what comes from another worker */
     struct cld_event *waiting; /* commands that look again once something is here, or is not used any more */
 };
 
@@ -109,9 +114,9 @@ void cld_frame_taken(struct cld_worker *worker);
 void cld_places_used(const struct cld_payload *payloads, uint32_t count);
 void cld_places_free(const struct cld_payload *payloads, uint32_t count);
 
-/* A request that is answered after all that were made before. False: no memory. */
-bool cld_request(struct cld_worker *worker, uint64_t number, struct cld_event *command,
-                 struct cld_fetch *fetch, size_t offset, size_t size);
+/* A request that is answered after all that were made before. NULL: no memory. */
+struct cld_request *cld_request(struct cld_worker *worker, uint64_t number, struct cld_event *command,
+                                size_t offset, size_t size);
 
 /* One segment, which is here alone. False: no memory. */
 bool cld_segments_begin(struct cld_copies *copies, size_t size);
@@ -125,6 +130,23 @@ void cld_segments_join(struct cld_copies *copies);
 
 /* Whether there are so many that it is better to have all in one place. */
 bool cld_segments_are_many(const struct cld_copies *copies);
+
+/* A worker that has the segment and can send it to the other, or NULL. Those that might are asked to connect:
+ * what is wanted before they have goes by way of this machine. */
+struct cld_worker *cld_transfer_source(const struct cld_segment *segment, const struct cld_worker *to);
+
+/* Has one send so many bytes to the other, which knows the memory object. False: no memory. */
+bool cld_transfer(struct cld_copies *copies, struct cld_worker *from, struct cld_worker *to, size_t offset,
+                  size_t size);
+
+/* They are there, or will not be (status). */
+void cld_transfer_end(struct cld_worker *to, const struct cld_request *request, int64_t status);
+
+/* The memory object is freed. */
+void cld_transfers_forget(const struct cld_copies *copies);
+
+/* What the worker was to send to some (a set) never comes: the transfer of that number, or 0: all. */
+void cld_transfers_miss(const struct cld_worker *from, uint64_t peers, uint64_t number);
 
 /* Numbers of programs, memory objects, requests: none is ever used again. */
 uint64_t cld_cluster_number(void);

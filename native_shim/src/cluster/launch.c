@@ -156,7 +156,7 @@ static bool send_launch(struct cld_event *command, struct cld_worker *worker) {
     void *arguments = cld_msg_grow(msg, message->arguments.size);
     if (arguments)
         memcpy(arguments, message->arguments.data, message->arguments.size);
-    if (msg->failed || !cld_request(worker, number, command, NULL, 0, 0)) {
+    if (msg->failed || !cld_request(worker, number, command, 0, 0)) {
         cld_msg_free(msg);
         free(item);
         return false;

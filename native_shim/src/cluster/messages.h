@@ -12,6 +12,10 @@ enum cld_to_worker {
     CLD_WRITE_MESSAGE = 5,
     CLD_READ_MESSAGE = 6,
     CLD_LAUNCH_MESSAGE = 7,
+    CLD_SEND_MESSAGE = 8,
+    CLD_RECEIVE_MESSAGE = 9,
+    CLD_MISS_MESSAGE = 10,
+    CLD_CONNECT_MESSAGE = 11,
 };
 
 enum cld_from_worker {
@@ -21,6 +25,13 @@ enum cld_from_worker {
     CLD_CLOCK_MESSAGE = 4,
     CLD_GONE_MESSAGE = 5,
     CLD_PRINTED_MESSAGE = 6,
+    CLD_LOST_MESSAGE = 7,
+    CLD_UNREACHABLE_MESSAGE = 8,
+    CLD_REACHABLE_MESSAGE = 9,
+};
+
+enum cld_between_workers {
+    CLD_ARRIVE_MESSAGE = 1,
 };
 
 /* Of one write or read; and of those that are a part of the message itself. */

@@ -14,7 +14,18 @@ static void tell(const struct cld_executor *executor) {
 }
 
 static bool is_empty(const struct cld_executor *executor) {
-    return !executor->told && !executor->released_count;
+    return !executor->told && !executor->released_count && !executor->departure_count;
+}
+
+/* The list with room for one more; NULL: no memory, and the list as it was. */
+static void *room(void *list, uint64_t count, uint64_t *capacity, size_t size) {
+    if (count < *capacity)
+        return list;
+    uint64_t more = *capacity ? 2 * *capacity : 16;
+    void *larger = realloc(list, more * size);
+    if (larger)
+        *capacity = more;
+    return larger;
 }
 
 /* With the lock held: the batch that the next message goes to, which has no payload yet if that is to have
@@ -55,13 +66,8 @@ void cld_batch_leave(struct cld_executor *executor, struct cld_batch *batch) {
         return;
     pthread_mutex_lock(&executor->lock);
     bool is_first = is_empty(executor);
-    uint64_t *list = executor->released;
-    if (executor->released_count == executor->released_room) {
-        uint64_t more = executor->released_room ? 2 * executor->released_room : 16;
-        list = realloc(list, more * sizeof *list);
-        if (list)
-            executor->released_room = more;
-    }
+    uint64_t *list = room(executor->released, executor->released_count, &executor->released_room,
+                          sizeof *executor->released);
     if (list) { /* else it stays until the worker closes the connection */
         executor->released = list;
         list[executor->released_count++] = batch->token;
@@ -105,6 +111,41 @@ void cld_answer_data(struct cld_executor *executor, uint64_t request, cl_int sta
     free(data);
 }
 
+static void put_lost(struct cld_executor *executor, uint64_t transfer) {
+    struct cld_told *told = open_batch(executor, false);
+    if (told) {
+        cld_put_list(&told->messages, 2);
+        cld_put_int(&told->messages, CLD_LOST_MESSAGE);
+        cld_put_int(&told->messages, (int64_t)transfer);
+    }
+    close_message(executor, told);
+}
+
+void cld_answer_lost(struct cld_executor *executor, uint64_t transfer) {
+    pthread_mutex_lock(&executor->lock);
+    put_lost(executor, transfer);
+    pthread_mutex_unlock(&executor->lock);
+}
+
+void cld_answer_departure(struct cld_executor *executor, uint64_t peer, uint64_t transfer, void *data,
+                          size_t size) {
+    pthread_mutex_lock(&executor->lock);
+    bool is_first = is_empty(executor);
+    struct cld_departure *list = room(executor->departures, executor->departure_count,
+                                      &executor->departure_room, sizeof *executor->departures);
+    if (list) {
+        executor->departures = list;
+        list[executor->departure_count++] = (struct cld_departure){peer, transfer, {data, size}};
+        if (is_first)
+            tell(executor);
+    } else if (transfer) {
+        put_lost(executor, transfer);
+    }
+    pthread_mutex_unlock(&executor->lock);
+    if (!list)
+        free(data);
+}
+
 void cld_answer_text(struct cld_executor *executor, int kind, uint64_t number, cl_int status,
                      const char *text, size_t size) {
     pthread_mutex_lock(&executor->lock);
@@ -120,10 +161,14 @@ void cld_answer_text(struct cld_executor *executor, int kind, uint64_t number, c
 void cld_answers_take(struct cld_executor *executor, struct cld_answers *answers) {
     pthread_mutex_lock(&executor->lock);
     struct cld_told *told = executor->told;
-    *answers =
-        (struct cld_answers){.released = executor->released, .released_count = executor->released_count};
+    *answers = (struct cld_answers){.released = executor->released,
+                                    .released_count = executor->released_count,
+                                    .departures = executor->departures,
+                                    .departure_count = executor->departure_count};
     executor->released = NULL;
+    executor->departures = NULL;
     executor->released_count = executor->released_room = 0;
+    executor->departure_count = executor->departure_room = 0;
     if (told) {
         answers->batch = (struct cld_range){told->messages.data, told->messages.size};
         answers->payload = told->payload;
@@ -145,4 +190,7 @@ void cld_answers_free(struct cld_executor *executor) {
         free(told);
     }
     free(executor->released);
+    for (uint64_t i = 0; i < executor->departure_count; i++)
+        free(executor->departures[i].contents.at);
+    free(executor->departures);
 }

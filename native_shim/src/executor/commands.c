@@ -7,16 +7,6 @@
 
 enum { MOST_WAITS = 16, MOST_DIMENSIONS = 3 };
 
-/* A command that was enqueued. */
-struct pending {
-    struct cld_executor *executor;
-    struct cld_batch *batch; /* whose memory it uses, or NULL */
-    uint64_t number;         /* of the launch or the request */
-    void *data;              /* what is read, or NULL */
-    size_t size;
-    bool is_launch;
-};
-
 static void forget_launch(struct cld_executor *executor, uint64_t number, bool has_failed) {
     pthread_mutex_lock(&executor->lock);
     struct cld_remote_launch *launch = has_failed ? cld_numbers_find(&executor->launches, number)
@@ -32,30 +22,59 @@ static void forget_launch(struct cld_executor *executor, uint64_t number, bool h
         free(launch);
 }
 
-static void CL_CALLBACK ended(cl_event event, cl_int status, void *data) {
-    struct pending *pending = data;
+/* The host's: what was to come from another worker and never has is its device's failure. */
+static cl_int status_of(const struct cld_pending *pending, cl_int status) {
+    if (status >= 0)
+        return CL_SUCCESS;
+    return pending->kind == CLD_PENDING_ARRIVAL || cld_has_missed(&pending->waits) ? CL_DEVICE_NOT_AVAILABLE
+                                                                                   : status;
+}
+
+static void tell_end(struct cld_pending *pending, cl_event event, cl_int status) {
     struct cld_executor *executor = pending->executor;
-    if (pending->is_launch) {
-        cl_ulong start = 0, end = 0;
+    cl_ulong start = 0, end = 0;
+    switch (pending->kind) {
+    case CLD_PENDING_LAUNCH:
         clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_START, sizeof start, &start, NULL);
         clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_END, sizeof end, &end, NULL);
         forget_launch(executor, pending->number, status < 0);
-        cld_answer_done(executor, pending->number, status < 0 ? status : CL_SUCCESS, start, end);
-    } else if (pending->data) {
-        cld_answer_data(executor, pending->number, status < 0 ? status : CL_SUCCESS, pending->data,
-                        pending->size);
+        cld_answer_done(executor, pending->number, status, start, end);
+        return;
+    case CLD_PENDING_ARRIVAL:
+        cld_answer_done(executor, pending->number, status, 0, 0);
+        cld_arrival_leave(pending->arrival);
+        return;
+    case CLD_PENDING_READ:
+        cld_answer_data(executor, pending->number, status, pending->data, pending->size);
+        pending->data = NULL;
+        return;
+    case CLD_PENDING_SEND:
+        if (status) {
+            cld_answer_lost(executor, pending->number);
+            return;
+        }
+        cld_answer_departure(executor, pending->peer, pending->number, pending->data, pending->size);
+        pending->data = NULL;
+        return;
+    case CLD_PENDING_WRITE:
+        return;
     }
+}
+
+static void CL_CALLBACK ended(cl_event event, cl_int status, void *data) {
+    struct cld_pending *pending = data;
+    struct cld_executor *executor = pending->executor;
+    tell_end(pending, event, status_of(pending, status));
     if (pending->batch)
         cld_batch_leave(executor, pending->batch);
-    free(pending);
+    cld_pending_free(pending);
     pthread_mutex_lock(&executor->lock);
     if (!--executor->running)
         pthread_cond_signal(&executor->is_idle);
     pthread_mutex_unlock(&executor->lock);
 }
 
-/* The command's end is noted. */
-static void watch(struct pending *pending, cl_event event) {
+void cld_pending_watch(struct cld_pending *pending, cl_event event) {
     struct cld_executor *executor = pending->executor;
     if (pending->batch)
         pending->batch->users++;
@@ -68,11 +87,18 @@ static void watch(struct pending *pending, cl_event event) {
     }
 }
 
-static struct pending *pending_of(struct cld_executor *executor, struct cld_batch *batch, uint64_t number) {
-    struct pending *pending = calloc(1, sizeof *pending);
+struct cld_pending *cld_pending_new(struct cld_executor *executor, enum cld_pending_kind kind,
+                                    uint64_t number) {
+    struct cld_pending *pending = calloc(1, sizeof *pending);
     if (pending)
-        *pending = (struct pending){.executor = executor, .batch = batch, .number = number};
+        *pending = (struct cld_pending){.executor = executor, .kind = kind, .number = number};
     return pending;
+}
+
+void cld_pending_free(struct cld_pending *pending) {
+    cld_waits_free(&pending->waits);
+    free(pending->data);
+    free(pending);
 }
 
 static bool execute_program(struct cld_executor *executor, struct cld_msg *msg) {
@@ -113,6 +139,7 @@ static bool execute_buffer(struct cld_executor *executor, struct cld_msg *msg) {
 }
 
 void cld_buffer_free(struct cld_remote_buffer *buffer) {
+    cld_await_no_more(buffer, 0, SIZE_MAX);
     for (struct cld_part *part = buffer->parts, *next; part; part = next) {
         next = part->next;
         clReleaseMemObject(part->handle);
@@ -122,8 +149,7 @@ void cld_buffer_free(struct cld_remote_buffer *buffer) {
     free(buffer);
 }
 
-/* What comes next in the message: bytes, or the size of the next payload. */
-static const void *data_of(struct cld_batch *batch, struct cld_msg *msg, size_t *size) {
+const void *cld_executor_data(struct cld_batch *batch, struct cld_msg *msg, size_t *size) {
     if (msg->failed || msg->at >= msg->size || msg->data[msg->at] == 'b')
         return cld_get_bytes(msg, size);
     *size = (size_t)cld_get_int(msg);
@@ -138,60 +164,75 @@ static const void *data_of(struct cld_batch *batch, struct cld_msg *msg, size_t 
 static bool execute_write(struct cld_executor *executor, struct cld_batch *batch, struct cld_msg *msg) {
     uint64_t number = (uint64_t)cld_get_int(msg);
     size_t offset = (size_t)cld_get_int(msg), size;
-    const void *data = data_of(batch, msg, &size);
-    const struct cld_remote_buffer *buffer = cld_numbers_find(&executor->buffers, number);
+    const void *data = cld_executor_data(batch, msg, &size);
+    struct cld_remote_buffer *buffer = cld_numbers_find(&executor->buffers, number);
     if (msg->failed)
         return false;
     cl_event event;
-    struct pending *pending = buffer ? pending_of(executor, batch, 0) : NULL;
+    struct cld_pending *pending = buffer ? cld_pending_new(executor, CLD_PENDING_WRITE, 0) : NULL;
     if (!pending || clEnqueueWriteBuffer(executor->queue, buffer->handle, CL_FALSE, offset, size, data, 0,
                                          NULL, &event)) {
         free(pending);
         return !buffer; /* without memory the commands that want it fail */
     }
-    watch(pending, event);
+    pending->batch = batch;
+    cld_pending_watch(pending, event);
     clReleaseEvent(event);
+    cld_await_no_more(buffer, offset, size);
     return true;
 }
 
-static cl_int read_buffer(struct cld_executor *executor, uint64_t request, uint64_t number, size_t offset,
-                          size_t size) {
-    const struct cld_remote_buffer *buffer = cld_numbers_find(&executor->buffers, number);
+/* What is read is for the host, or for another worker. */
+static cl_int read_buffer(struct cld_pending *pending, uint64_t number, size_t offset, size_t size) {
+    struct cld_executor *executor = pending->executor;
+    struct cld_remote_buffer *buffer = cld_numbers_find(&executor->buffers, number);
     if (!buffer)
         return CL_MEM_OBJECT_ALLOCATION_FAILURE;
     if (size > CLD_MOST_MESSAGE_BYTES)
         return CL_INVALID_VALUE;
-    struct pending *pending = pending_of(executor, NULL, request);
-    void *data = pending ? malloc(size ? size : 1) : NULL;
-    cl_event event;
-    cl_int status = data ? clEnqueueReadBuffer(executor->queue, buffer->handle, CL_FALSE, offset, size, data,
-                                               0, NULL, &event)
-                         : CL_OUT_OF_HOST_MEMORY;
-    if (status) {
-        free(data);
-        free(pending);
+    cl_int status = cld_await(buffer, offset, size, &pending->waits);
+    if (status)
         return status;
-    }
-    pending->data = data;
     pending->size = size;
-    watch(pending, event);
+    pending->data = malloc(size ? size : 1);
+    if (!pending->data)
+        return CL_OUT_OF_HOST_MEMORY;
+    cl_event event;
+    const struct cld_waits *waits = &pending->waits;
+    status = clEnqueueReadBuffer(executor->queue, buffer->handle, CL_FALSE, offset, size, pending->data,
+                                 waits->count, waits->count ? waits->events : NULL, &event);
+    if (status)
+        return status;
+    cld_pending_watch(pending, event);
     clReleaseEvent(event);
     return CL_SUCCESS;
 }
 
-static bool execute_read(struct cld_executor *executor, struct cld_msg *msg) {
+static bool execute_read(struct cld_executor *executor, struct cld_msg *msg, bool is_send) {
     uint64_t request = (uint64_t)cld_get_int(msg), number = (uint64_t)cld_get_int(msg);
     size_t offset = (size_t)cld_get_int(msg), size = (size_t)cld_get_int(msg);
+    uint64_t peer = is_send ? (uint64_t)cld_get_int(msg) : 0;
     if (msg->failed)
         return false;
-    cl_int status = read_buffer(executor, request, number, offset, size);
-    if (status)
+    struct cld_pending *pending =
+        cld_pending_new(executor, is_send ? CLD_PENDING_SEND : CLD_PENDING_READ, request);
+    if (pending)
+        pending->peer = peer;
+    cl_int status = pending ? read_buffer(pending, number, offset, size) : CL_OUT_OF_HOST_MEMORY;
+    if (!status)
+        return true;
+    if (pending)
+        cld_pending_free(pending);
+    if (is_send)
+        cld_answer_lost(executor, request);
+    else
         cld_answer_data(executor, request, status, NULL, 0);
     return true;
 }
 
-/* A buffer, or so many bytes of it. */
-static cl_int part_of(struct cld_executor *executor, struct cld_msg *msg, cl_mem *handle) {
+/* A buffer, or so many bytes of it, and what is to have come before. */
+static cl_int part_of(struct cld_executor *executor, struct cld_msg *msg, struct cld_waits *waits,
+                      cl_mem *handle) {
     uint32_t count = cld_get_list(msg);
     struct cld_remote_buffer *buffer = cld_numbers_find(&executor->buffers, (uint64_t)cld_get_int(msg));
     size_t offset = (size_t)cld_get_int(msg), size = (size_t)cld_get_int(msg);
@@ -200,6 +241,9 @@ static cl_int part_of(struct cld_executor *executor, struct cld_msg *msg, cl_mem
     if (!buffer || msg->failed)
         return CL_MEM_OBJECT_ALLOCATION_FAILURE;
     *handle = buffer->handle;
+    cl_int missing = cld_await(buffer, offset, size, waits);
+    if (missing)
+        return missing;
     if (!offset && size == buffer->size)
         return CL_SUCCESS;
     struct cld_part *part = buffer->parts;
@@ -225,7 +269,8 @@ static cl_int part_of(struct cld_executor *executor, struct cld_msg *msg, cl_mem
     return CL_SUCCESS;
 }
 
-static cl_int set_argument(struct cld_executor *executor, struct cld_msg *msg, cl_kernel kernel, cl_uint i) {
+static cl_int set_argument(struct cld_executor *executor, struct cld_msg *msg, struct cld_waits *waits,
+                           cl_kernel kernel, cl_uint i) {
     static const void *const null;
     uint8_t tag = msg->at < msg->size ? msg->data[msg->at] : 0;
     size_t size;
@@ -240,7 +285,7 @@ static cl_int set_argument(struct cld_executor *executor, struct cld_msg *msg, c
     }
     if (cld_get_none(msg))
         return kernel ? clSetKernelArg(kernel, i, sizeof null, &null) : CL_SUCCESS;
-    cl_int status = part_of(executor, msg, &part);
+    cl_int status = part_of(executor, msg, waits, &part);
     return status || !kernel ? status : clSetKernelArg(kernel, i, sizeof part, &part);
 }
 
@@ -255,11 +300,9 @@ static uint32_t get_sizes(struct cld_msg *msg, uint32_t dimensions, size_t *size
 }
 
 /* The events, held, of those launches of the list that have not ended; an error if one has failed. */
-static cl_int get_waits(struct cld_executor *executor, struct cld_msg *msg, cl_event *waits,
-                        uint32_t *count) {
+static cl_int get_waits(struct cld_executor *executor, struct cld_msg *msg, struct cld_waits *waits) {
     uint32_t listed = cld_get_list(msg);
     cl_int status = CL_SUCCESS;
-    *count = 0;
     if (listed > MOST_WAITS)
         msg->failed = true;
     pthread_mutex_lock(&executor->lock);
@@ -268,10 +311,11 @@ static cl_int get_waits(struct cld_executor *executor, struct cld_msg *msg, cl_e
             cld_numbers_find(&executor->launches, (uint64_t)cld_get_int(msg));
         if (launch && !launch->event)
             status = CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST;
-        else if (launch && !clRetainEvent(launch->event))
-            waits[(*count)++] = launch->event;
+        else if (launch && !cld_waits_add(waits, launch->event))
+            status = CL_OUT_OF_HOST_MEMORY;
     }
     pthread_mutex_unlock(&executor->lock);
+    waits->launches = waits->count;
     return status;
 }
 
@@ -292,32 +336,24 @@ static void remember_launch(struct cld_executor *executor, uint64_t number, cl_e
     free(launch);
 }
 
-static cl_int enqueue(struct cld_executor *executor, uint64_t number, cl_kernel kernel, uint32_t dimensions,
-                      size_t (*sizes)[MOST_DIMENSIONS], bool has_local, cl_uint wait_count,
-                      const cl_event *waits) {
+static cl_int enqueue(struct cld_pending *pending, cl_kernel kernel, uint32_t dimensions,
+                      size_t (*sizes)[MOST_DIMENSIONS], bool has_local) {
     cl_event event;
-    struct pending *pending = pending_of(executor, NULL, number);
-    if (!pending)
-        return CL_OUT_OF_HOST_MEMORY;
-    pending->is_launch = true;
-    cl_int status =
-        clEnqueueNDRangeKernel(executor->queue, kernel, dimensions, sizes[0], sizes[1],
-                               has_local ? sizes[2] : NULL, wait_count, wait_count ? waits : NULL, &event);
-    if (status) {
-        free(pending);
+    const struct cld_waits *waits = &pending->waits;
+    cl_int status = clEnqueueNDRangeKernel(pending->executor->queue, kernel, dimensions, sizes[0], sizes[1],
+                                           has_local ? sizes[2] : NULL, waits->count,
+                                           waits->count ? waits->events : NULL, &event);
+    if (status)
         return status;
-    }
-    remember_launch(executor, number, event);
-    watch(pending, event);
+    remember_launch(pending->executor, pending->number, event);
+    cld_pending_watch(pending, event);
     clReleaseEvent(event);
     return CL_SUCCESS;
 }
 
 static bool execute_launch(struct cld_executor *executor, struct cld_msg *msg) {
     size_t name_size, sizes[3][MOST_DIMENSIONS];
-    cl_event waits[MOST_WAITS];
     cl_kernel kernel = NULL;
-    uint32_t wait_count;
     uint64_t number = (uint64_t)cld_get_int(msg), program = (uint64_t)cld_get_int(msg);
     const char *name = cld_get_bytes(msg, &name_size);
     uint32_t dimensions = get_sizes(msg, 0, sizes[0]);
@@ -325,18 +361,22 @@ static bool execute_launch(struct cld_executor *executor, struct cld_msg *msg) {
     bool has_local = !cld_get_none(msg);
     if (has_local)
         get_sizes(msg, dimensions, sizes[2]);
-    cl_int status = get_waits(executor, msg, waits, &wait_count);
+    struct cld_pending *pending = cld_pending_new(executor, CLD_PENDING_LAUNCH, number);
+    if (!pending)
+        return false;
+    struct cld_waits *waits = &pending->waits;
+    cl_int status = get_waits(executor, msg, waits);
     uint32_t count = cld_get_list(msg);
     if (!status && !msg->failed)
         status = cld_remote_kernel_of(executor, program, name, name_size, &kernel);
     for (uint32_t i = 0; i < count && !msg->failed; i++) { /* all are read, whatever has failed */
-        cl_int error = set_argument(executor, msg, kernel, i);
+        cl_int error = set_argument(executor, msg, waits, kernel, i);
         status = status ? status : error;
     }
     if (!status && !msg->failed)
-        status = enqueue(executor, number, kernel, dimensions, sizes, has_local, wait_count, waits);
-    for (uint32_t i = 0; i < wait_count; i++)
-        clReleaseEvent(waits[i]);
+        status = enqueue(pending, kernel, dimensions, sizes, has_local);
+    if (status || msg->failed)
+        cld_pending_free(pending);
     if (status && !msg->failed) {
         cld_log(1, "cluster: a launch of %.*s has failed (%d)", (int)name_size, name, status);
         remember_launch(executor, number, NULL);
@@ -348,12 +388,18 @@ static bool execute_launch(struct cld_executor *executor, struct cld_msg *msg) {
 bool cld_execute(struct cld_executor *executor, struct cld_batch *batch, struct cld_msg *msg) {
     uint32_t count = cld_get_list(msg);
     int64_t kind = cld_get_int(msg);
+    if (batch->is_peer)
+        return kind == CLD_ARRIVE_MESSAGE && count == 3 && cld_execute_arrive(executor, batch, msg);
     if (kind == CLD_LAUNCH_MESSAGE && count == 9)
         return execute_launch(executor, msg);
     if (kind == CLD_WRITE_MESSAGE && count == 4)
         return execute_write(executor, batch, msg);
     if (kind == CLD_READ_MESSAGE && count == 5)
-        return execute_read(executor, msg);
+        return execute_read(executor, msg, false);
+    if (kind == CLD_SEND_MESSAGE && count == 6)
+        return execute_read(executor, msg, true);
+    if (kind == CLD_RECEIVE_MESSAGE && count == 5)
+        return cld_execute_receive(executor, msg);
     if (kind == CLD_BUFFER_MESSAGE && count == 3)
         return execute_buffer(executor, msg);
     if (kind == CLD_PROGRAM_MESSAGE && count == 4)
@@ -369,6 +415,10 @@ bool cld_execute(struct cld_executor *executor, struct cld_batch *batch, struct 
         struct cld_remote_program *program = cld_numbers_take(&executor->programs, number);
         if (program)
             cld_remote_program_free(program);
+    } else if (kind == CLD_CONNECT_MESSAGE && !msg->failed) {
+        cld_answer_departure(executor, number, 0, NULL, 0);
+    } else if (kind == CLD_MISS_MESSAGE && !msg->failed) {
+        cld_arrival_miss(executor, number);
     } else {
         return false;
     }

@@ -46,6 +46,8 @@ static void free_objects(struct cld_executor *executor) {
         cld_remote_program_free(program);
     while ((launch = cld_numbers_any(&executor->launches)))
         free(launch);
+    cld_arrivals_end(executor);
+    cld_numbers_free(&executor->arrivals);
     cld_numbers_free(&executor->buffers);
     cld_numbers_free(&executor->programs);
     cld_numbers_free(&executor->launches);
@@ -91,6 +93,7 @@ static void *execute_all(void *argument) {
         cld_batch_leave(executor, batch);
         clFlush(executor->queue);
     }
+    cld_arrivals_end(executor); /* what is enqueued waits for them */
     return NULL;
 }
 
@@ -118,12 +121,13 @@ static int32_t descriptor_of(struct cld_executor *executor) {
 }
 
 static int32_t put(struct cld_executor *executor, uint64_t token, const struct cld_range *data,
-                   const struct cld_range *payloads, uint64_t count) {
+                   const struct cld_range *payloads, uint64_t count, int32_t is_peer) {
     struct cld_batch *batch = calloc(1, sizeof *batch + count * sizeof *payloads);
     if (!batch)
         return 0;
     batch->token = token;
     batch->users = 1;
+    batch->is_peer = is_peer;
     batch->batch = *data;
     batch->payload_count = count;
     if (count)

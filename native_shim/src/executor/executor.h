@@ -17,13 +17,22 @@ struct cld_range {
     uint64_t size;
 };
 
-/* What there is to tell the host: a batch, and the payload that one of its messages may speak of. All is
- * malloced, and the caller's from then on. */
+/* Contents for another worker of the same host: its number, and what they are there. Transfer 0: none, the
+ * connection is to be there. */
+struct cld_departure {
+    uint64_t peer, transfer;
+    struct cld_range contents;
+};
+
+/* What there is to tell the host: a batch, and the payload that one of its messages may speak of. And what
+ * goes to other workers. All is malloced, and the caller's from then on. */
 struct cld_answers {
     struct cld_range batch;
     struct cld_range payload;
     uint64_t *released; /* tokens of put() whose memory is not used any more */
     uint64_t released_count;
+    struct cld_departure *departures;
+    uint64_t departure_count;
 };
 
 /* What Python calls; cl_driver/cluster/executor.py has the same layout. */
@@ -33,9 +42,10 @@ struct cld_executor_table {
     /* An eventfd that is readable when there are answers. */
     int32_t (*descriptor)(struct cld_executor *executor);
     /* Takes a batch for execution, and the payloads of its messages. Never waits. All of it stays in its
-     * place until the token is released. 0: no memory. */
+     * place until the token is released. is_peer: it is not the host's, but another worker's. 0: no memory.
+     */
     int32_t (*put)(struct cld_executor *executor, uint64_t token, const struct cld_range *batch,
-                   const struct cld_range *payloads, uint64_t count);
+                   const struct cld_range *payloads, uint64_t count, int32_t is_peer);
     /* The oldest answers; the descriptor stays readable while there are more. */
     void (*take)(struct cld_executor *executor, struct cld_answers *answers);
     /* Frees what take() gave out. */

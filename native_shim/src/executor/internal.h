@@ -29,11 +29,36 @@ struct cld_part {
     cl_mem handle;
 };
 
+/* Contents that come from another worker: they may be here before the host has said what they are. */
+struct cld_arrival {
+    struct cld_numbered numbered;
+    struct cld_executor *executor;
+    bool is_announced;
+    cl_event gate;           /* NULL, but while the host has announced it and it has not come */
+    struct cld_batch *batch; /* which they are in, once they have come */
+    const void *data;
+    size_t offset, size;
+};
+
+/* Bytes of a buffer that come, or should have come, from another worker, and were not written since. */
+struct cld_awaited {
+    struct cld_awaited *next;
+    size_t from, to;
+    cl_event event; /* held: when they are in their place */
+};
+
 struct cld_remote_buffer {
     struct cld_numbered numbered;
     cl_mem handle;
     size_t size;
     struct cld_part *parts;
+    struct cld_awaited *awaited;
+};
+
+/* What a command is to wait for: launches that it fails with, and then contents that it needs. All held. */
+struct cld_waits {
+    cl_event *events;
+    uint32_t count, room, launches;
 };
 
 struct cld_remote_kernel {
@@ -73,6 +98,7 @@ struct cld_batch {
     uint64_t token;
     _Atomic uint32_t users;
     struct cld_range batch;
+    bool is_peer;                       /* of another worker */
     uint64_t payload_count, payload_at; /* which one comes next */
     struct cld_range payloads[];
 };
@@ -94,9 +120,32 @@ struct cld_executor {
     struct cld_told *told, *newest_told; /* the oldest one first */
     uint64_t *released;
     uint64_t released_count, released_room;
+    struct cld_departure *departures;
+    uint64_t departure_count, departure_room;
 
     /* of its thread alone */
-    struct cld_numbers buffers, programs;
+    struct cld_numbers buffers, programs, arrivals;
+};
+
+/* A command that was enqueued. */
+enum cld_pending_kind {
+    CLD_PENDING_WRITE,
+    CLD_PENDING_LAUNCH,
+    CLD_PENDING_READ,
+    CLD_PENDING_SEND,
+    CLD_PENDING_ARRIVAL
+};
+
+struct cld_pending {
+    struct cld_executor *executor;
+    enum cld_pending_kind kind;
+    struct cld_batch *batch; /* whose memory it uses, or NULL */
+    uint64_t number;         /* of the launch, the request or the transfer */
+    void *data;              /* what is read: malloced */
+    size_t size;
+    uint64_t peer;
+    struct cld_waits waits;
+    struct cld_arrival *arrival;
 };
 
 /* False: no memory. A number is in a table once. */
@@ -106,6 +155,32 @@ void *cld_numbers_take(struct cld_numbers *numbers, uint64_t number);
 /* Any one, which is taken; NULL: there is none. */
 void *cld_numbers_any(struct cld_numbers *numbers);
 void cld_numbers_free(struct cld_numbers *numbers);
+
+/* The command's end is noted from now on. */
+struct cld_pending *cld_pending_new(struct cld_executor *executor, enum cld_pending_kind kind,
+                                    uint64_t number);
+void cld_pending_watch(struct cld_pending *pending, cl_event event);
+void cld_pending_free(struct cld_pending *pending);
+
+/* Holds the event. False: no memory. */
+bool cld_waits_add(struct cld_waits *waits, cl_event event);
+void cld_waits_free(struct cld_waits *waits);
+/* Whether contents that they have never came. */
+bool cld_has_missed(const struct cld_waits *waits);
+
+/* What comes next in a message: bytes, or the size of the next payload. */
+const void *cld_executor_data(struct cld_batch *batch, struct cld_msg *msg, size_t *size);
+
+/* Adds what is to have come before so many bytes can be used. CL_DEVICE_NOT_AVAILABLE: it never will. */
+cl_int cld_await(struct cld_remote_buffer *buffer, size_t offset, size_t size, struct cld_waits *waits);
+/* They are written, or the buffer is freed. */
+void cld_await_no_more(struct cld_remote_buffer *buffer, size_t offset, size_t size);
+bool cld_execute_receive(struct cld_executor *executor, struct cld_msg *msg);
+bool cld_execute_arrive(struct cld_executor *executor, struct cld_batch *batch, struct cld_msg *msg);
+/* What has not come never will. */
+void cld_arrival_miss(struct cld_executor *executor, uint64_t number);
+void cld_arrivals_end(struct cld_executor *executor);
+void cld_arrival_leave(struct cld_arrival *arrival);
 
 /* One message of a batch; false if it is none. */
 bool cld_execute(struct cld_executor *executor, struct cld_batch *batch, struct cld_msg *msg);
@@ -123,6 +198,9 @@ void cld_batch_leave(struct cld_executor *executor, struct cld_batch *batch);
 void cld_answer_done(struct cld_executor *executor, uint64_t command, cl_int status, uint64_t start,
                      uint64_t end);
 void cld_answer_data(struct cld_executor *executor, uint64_t request, cl_int status, void *data, size_t size);
+void cld_answer_lost(struct cld_executor *executor, uint64_t transfer);
+void cld_answer_departure(struct cld_executor *executor, uint64_t peer, uint64_t transfer, void *data,
+                          size_t size);
 void cld_answer_text(struct cld_executor *executor, int kind, uint64_t number, cl_int status,
                      const char *text, size_t size);
 

@@ -36,18 +36,20 @@ class Worker:
         self.executor = Executor(self.api)
         self.told: list[Any] = []
         self.payloads: list[memoryview] = []
+        self.departures: list[tuple[int, int, memoryview]] = []
 
     def put(self, *commands: list[Any], payloads: tuple[bytes, ...] = ()) -> None:
         self.executor.put(codec.encode(list(commands)), list(payloads))
 
-    def wait(self, count: int) -> list[Any]:
-        """So many answers, in their order."""
+    def wait(self, count: int, leaving: int = 0) -> list[Any]:
+        """So many answers, in their order; until there are so many departures, too."""
         end = time.monotonic() + 60
-        while len(self.told) < count and time.monotonic() < end:
+        while (len(self.told) < count or len(self.departures) < leaving) and time.monotonic() < end:
             if select.select([self.executor.descriptor], [], [], 1)[0]:
                 self.executor.calm()
-                batch, payloads = self.executor.take()
+                batch, payloads, departures = self.executor.take()
                 assert len(payloads) <= 1  # the process that connects has few places for them
+                self.departures += departures
                 self.told += codec.decode(batch)
                 self.payloads += payloads
         found, self.told = self.told[:count], self.told[count:]
@@ -147,6 +149,103 @@ def errors() -> None:
     }
     assert [message[1:3] for message in found if message[0] == messages.BUILT] == [[2, cl.CL_INVALID_VALUE]]
     assert not worker.executor.failed
+    worker.executor.close()
+
+
+def transfers() -> None:
+    """Contents for another worker, and from one: before they are announced, after, never."""
+    worker, buffer, other = Worker(), [7, 0, SIZE], [8, 0, SIZE]
+    zero, one = struct.pack("<i", 0), struct.pack("<i", 1)
+    data, more = struct.pack("<i", 5) * (SIZE // 4), struct.pack("<i", 50) * (SIZE // 4)
+
+    def arrive(transfer: int, contents: bytes) -> None:
+        batch = codec.encode([[messages.ARRIVE, transfer, len(contents)]])
+        worker.executor.put(batch, [contents], is_peer=True)
+
+    worker.put(
+        [messages.PROGRAM, 1, b"", spirv()],
+        [messages.BUFFER, 7, SIZE],
+        [messages.BUFFER, 8, SIZE],
+        [messages.WRITE, 7, 0, SIZE],
+        [messages.SEND, 20, 7, 0, SIZE, 3],
+        launch(21, b"add", buffer, one),
+        [messages.SEND, 22, 7, 4, 4, 2],
+        payloads=(data,),
+    )
+    assert worker.wait(1, leaving=2)[0][:3] == [messages.DONE, 21, 0]
+    # What is written later is behind the departure.
+    assert [one[:2] for one in worker.departures] == [(3, 20), (2, 22)]
+    assert [bytes(one[2]) for one in worker.departures] == [data, struct.pack("<i", 6)]
+    # It comes late: what needs it waits, and what was there before is used before.
+    worker.put(
+        launch(30, b"add", buffer, one),
+        [messages.READ, 31, 7, 0, 4],
+        [messages.RECEIVE, 32, 7, 0, SIZE],
+        launch(33, b"add", buffer, one),
+        [messages.READ, 34, 7, 0, 4],
+    )
+    told = worker.wait(2)
+    assert [message[:2] for message in told] == [[messages.DONE, 30], [messages.DATA, 31]]
+    assert told[1][3] == struct.pack("<i", 7)
+    arrive(32, more)
+    told = worker.wait(3)
+    assert [message[1:3] for message in told] == [[32, 0], [33, 0], [34, 0]]
+    assert told[2][3] == struct.pack("<i", 51)
+    # It comes early.
+    arrive(40, data)
+    worker.put([messages.RECEIVE, 40, 7, 0, SIZE], [messages.READ, 41, 7, 0, 4])
+    assert worker.wait(2)[1] == [messages.DATA, 41, 0, struct.pack("<i", 5)]
+    # It never comes: what needs it fails, until all of it is written.
+    half = SIZE // 2
+    worker.put(
+        [messages.RECEIVE, 50, 7, half, half],
+        launch(51, b"add", [7, 0, half], one, size=half // 4),
+        launch(52, b"add", buffer, one),
+        launch(53, b"add", other, one, needed=(52,)),
+        [messages.READ, 54, 7, half - 4, 8],
+        [messages.SEND, 55, 7, 0, SIZE, 3],
+        launch(56, b"add", other, one),
+        [messages.MISS, 50],
+        [messages.MISS, 999],
+    )
+    told = {message[1]: message for message in worker.wait(7)}
+    gone, failed = cl.CL_DEVICE_NOT_AVAILABLE, cl.CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST
+    assert told[55] == [messages.LOST, 55]
+    status = {number: message[2] for number, message in told.items() if number != 55}
+    assert status == {50: gone, 51: 0, 52: gone, 53: failed, 54: gone, 56: 0}
+    worker.put(
+        launch(60, b"add", buffer, one),
+        [messages.WRITE, 7, half + 4096, zero * 1024],
+        [messages.READ, 61, 7, half + 4096, 4096],
+        [messages.READ, 62, 7, half, 4],
+        [messages.READ, 63, 7, half + 8192, 4],
+        [messages.SEND, 64, 7, half + 8192, 4, 3],
+    )
+    told = {message[1]: message for message in worker.wait(5)}
+    assert [told[number][2] for number in (60, 61, 62, 63)] == [gone, 0, gone, gone]
+    assert told[64] == [messages.LOST, 64]
+    arrive(50, data[:half])  # too late
+    arrive(70, more)
+    worker.put(
+        [messages.WRITE, 7, half, SIZE - half], [messages.READ, 71, 7, half, 4], payloads=(data[half:],)
+    )
+    assert worker.wait(1) == [[messages.DATA, 71, 0, struct.pack("<i", 5)]]
+    # Of another size, and for no memory.
+    worker.put(
+        [messages.RECEIVE, 80, 7, 0, 8], [messages.RECEIVE, 81, 99, 0, 8], [messages.READ, 82, 7, 8, 4]
+    )
+    arrive(80, b"1234")
+    arrive(81, b"12345678")
+    told = {message[1]: message[2] for message in worker.wait(3)}
+    assert told == {80: gone, 81: cl.CL_MEM_OBJECT_ALLOCATION_FAILURE, 82: 0}
+    # What has not come when the host goes holds nothing up.
+    worker.put([messages.RECEIVE, 90, 7, 0, SIZE], launch(91, b"add", buffer, one))
+    worker.executor.close()
+    worker = Worker()
+    worker.executor.put(codec.encode([[messages.BUFFER, 7, SIZE]]), [], is_peer=True)
+    end = time.monotonic() + 10
+    while not worker.executor.failed:  # another worker gives no commands
+        assert time.monotonic() < end
     worker.executor.close()
 
 

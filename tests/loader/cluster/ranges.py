@@ -6,6 +6,7 @@ from __future__ import annotations
 import ctypes
 import random
 import sys
+import time
 
 import numpy as np
 
@@ -178,6 +179,69 @@ def pieces() -> None:
 def struct_of(*values: int) -> bytes:
     """Ints as they are in memory."""
     return np.array(values, dtype=np.uint32).tobytes()
+
+
+def passed() -> None:
+    """A buffer goes to and fro between two workers."""
+    host = Host(1, 2)
+    host.build(SOURCE)
+    size, expected = 8 << 20, 1
+    buffer = host.cl.make("clCreateBuffer", host.context, cl.CL_MEM_READ_WRITE, size, None)
+    host.cl.ok("clEnqueueFillBuffer", host.queue, buffer, struct_of(1), 4, 0, size, 0, None, None)
+    host.cl.ok("clFinish", host.queue)
+    change = host.kernel("change")
+    for turn in range(20):
+        host.launch(host.queues[turn % 2], change, size // 4, [buffer], turn)
+        host.cl.ok("clFinish", host.queues[turn % 2])
+        expected = (3 * expected + turn) % (1 << 32)
+        time.sleep(0.05)  # for the workers to connect
+    data = np.zeros(size // 4, dtype=np.uint32)
+    host.cl.ok("clEnqueueReadBuffer", host.queue, buffer, 1, 0, size, data.ctypes.data, 0, None, None)
+    assert (data == expected).all()
+
+
+def passing() -> None:
+    """The same until a worker goes, at whatever moment: prints `ready`, then `ended`. What fails says so."""
+    host = Host(1, 2)
+    host.build(SOURCE)
+    size = 4 << 20
+    buffer = host.cl.make("clCreateBuffer", host.context, cl.CL_MEM_READ_WRITE, size, None)
+    change = host.kernel("change")
+    zeros, data = np.zeros(size // 4, dtype=np.uint32), np.zeros(size // 4, dtype=np.uint32)
+    failed, refusals, told = False, (cl.CL_DEVICE_NOT_AVAILABLE,), False
+    while not failed:
+        host.cl.ok("clEnqueueWriteBuffer", host.queue, buffer, 1, 0, size, zeros.ctypes.data, 0, None, None)
+        expected, last = 0, ()
+        for turn in range(10):  # each waits for the one before, and not for the host
+            event = ctypes.c_void_p()
+            host.launch(host.queues[turn % 2], change, size // 4, [buffer], turn, wait=last, event=event)
+            host.cl.ok("clFlush", host.queues[turn % 2])
+            last = (event.value,)
+            expected = 3 * expected + turn
+        if not told:
+            print("ready", flush=True)
+            told = True
+        status = host.cl.call("clWaitForEvents", 1, list(last))
+        failed = status != 0
+        if failed:
+            found = host.status(last[0])
+            allowed = (*refusals, cl.CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST)
+            assert found in allowed, found
+            break
+        read = host.cl.prepared(
+            "clEnqueueReadBuffer", host.queues[1], buffer, 1, 0, size, data.ctypes.data, 0, None, None
+        )
+        status = read()
+        failed = status != 0
+        assert status in (0, *refusals), status
+        assert failed or (data == expected).all()
+    print("ended", flush=True)
+    # The other worker goes on.
+    host.cl.ok("clEnqueueWriteBuffer", host.queues[1], buffer, 1, 0, size, zeros.ctypes.data, 0, None, None)
+    host.launch(host.queues[1], change, size // 4, [buffer], 5)
+    host.cl.ok("clEnqueueReadBuffer", host.queues[1], buffer, 1, 0, size, data.ctypes.data, 0, None, None)
+    assert (data == 5).all()
+    sys.stdin.readline()
 
 
 def lost() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -23,6 +24,22 @@ def test_scene(cluster, scene):
 @pytest.mark.parametrize("scene", [("chances", "1"), ("chances", "2"), ("pieces",)], ids=" ".join)
 def test_ranges(cluster, scene):
     cluster.run(*scene, module="ranges")
+
+
+def test_from_worker_to_worker(cluster, tmp_path):
+    """After the first turns contents do not come by way of the host."""
+    path = tmp_path / "log"
+    cluster.run("passed", module="ranges", CL_DRIVER_LOG="calls", CL_DRIVER_LOG_FILE=str(path))
+    told = ""
+    for _ in range(100):  # the process that connects ends after the host
+        told = path.read_text() if path.exists() else ""
+        if "bytes from workers" in told:
+            break
+        time.sleep(0.1)
+    sent, received = (int(n) for n in re.search(r"(\d+) bytes to workers, (\d+) bytes", told).groups())
+    size = 8 << 20
+    assert size < sent < 8 * size, told
+    assert size <= received < 8 * size, told
 
 
 def test_printf(cluster):

@@ -5,7 +5,12 @@ from __future__ import annotations
 import os
 import random
 import signal
+import subprocess
 import time
+
+from tests.conftest import ROOT
+
+from .conftest import PYTHON
 
 TIMEOUT = 4
 
@@ -50,6 +55,41 @@ def test_all_gone(own_cluster):
         own_cluster.process.kill()
 
     assert play(own_cluster, end, "none") < TIMEOUT
+
+
+def test_while_contents_are_passed_on(own_cluster):
+    chance = random.Random()
+    for _ in range(2):
+        pid = own_cluster.pids[0]
+        wait = chance.random()
+        taken = play(own_cluster, lambda pid=pid: os.kill(pid, signal.SIGKILL), "", "passing", wait, "ranges")
+        assert taken < TIMEOUT, f"killed after {wait} s"
+        own_cluster.wait_for_workers(2, pid)
+
+
+PEERS = """
+import asyncio, sys
+from cl_driver.cluster import messages
+from cl_driver.cluster.peers import Peers
+
+async def main():
+    told, tell = [], asyncio.Event()
+    peers = Peers({"timeout": 2}, lambda *news: (told.append(news), tell.set()))
+    peers.introduce([["tcp://127.0.0.1:1", "key"]])
+    peers.connect(0)  # nobody is there
+    await asyncio.wait_for(tell.wait(), 30)
+    peers.connect(0)  # is not tried again
+    peers.put(0, 7, memoryview(b"contents"))
+    peers.connect(5)  # nobody has that number
+    assert told == [(messages.UNREACHABLE, number) for number in (0, 0, 5)], told
+    peers.close()
+
+asyncio.run(main())
+"""
+
+
+def test_worker_that_another_cannot_reach(distributed, environment):
+    subprocess.run([PYTHON, "-c", PEERS], cwd=ROOT, env=environment, check=True, timeout=60)
 
 
 def test_at_any_moment(own_cluster):

@@ -1,0 +1,118 @@
+/* Contents that go from one worker to another, which the host only says.
+ *
+ * Both are told while the lock is held: each does it in its place among what it is told, and all that a
+ * transfer waits for was said before, so no two wait for each other. The worker that is to have them answers
+ * when they are there, or will never be: then it fails what needs them. */
+#include <stdlib.h>
+
+#include "cluster/internal.h"
+
+static void connect(struct cld_worker *from, const struct cld_worker *to) {
+    struct cld_item *item = cld_item_new();
+    if (!item)
+        return;
+    cld_put_list(&item->message, 2);
+    cld_put_int(&item->message, CLD_CONNECT_MESSAGE);
+    cld_put_int(&item->message, to->number);
+    if (cld_send(from, item))
+        from->asked |= cld_worker_bit(to);
+}
+
+struct cld_worker *cld_transfer_source(const struct cld_segment *segment, const struct cld_worker *to) {
+    for (uint64_t set = segment->valid; set; set &= set - 1) {
+        struct cld_worker *from = cld_worker_in(set & -set);
+        if (!from || from == to)
+            continue;
+        if (from->reachable & cld_worker_bit(to))
+            return from;
+        if (!(from->asked & cld_worker_bit(to)))
+            connect(from, to);
+    }
+    return NULL;
+}
+
+static struct cld_item *transfer_item(int message, uint32_t count, uint64_t transfer,
+                                      const struct cld_copies *copies, size_t offset, size_t size) {
+    struct cld_item *item = cld_item_new();
+    if (!item)
+        return NULL;
+    cld_put_list(&item->message, count);
+    cld_put_int(&item->message, message);
+    cld_put_int(&item->message, (int64_t)transfer);
+    cld_put_int(&item->message, (int64_t)copies->number);
+    cld_put_int(&item->message, (int64_t)offset);
+    cld_put_int(&item->message, (int64_t)size);
+    return item;
+}
+
+static void free_item(struct cld_item *item) {
+    if (item)
+        cld_msg_free(&item->message);
+    free(item);
+}
+
+bool cld_transfer(struct cld_copies *copies, struct cld_worker *from, struct cld_worker *to, size_t offset,
+                  size_t size) {
+    uint64_t number = cld_cluster_number();
+    struct cld_item *send = transfer_item(CLD_SEND_MESSAGE, 6, number, copies, offset, size);
+    struct cld_item *receive = transfer_item(CLD_RECEIVE_MESSAGE, 5, number, copies, offset, size);
+    if (send)
+        cld_put_int(&send->message, to->number);
+    /* Both or none: one that is to receive waits for the other. */
+    bool is_made = send && receive && !send->message.failed && !receive->message.failed;
+    struct cld_request *request = is_made ? cld_request(to, number, NULL, offset, size) : NULL;
+    if (!request) {
+        free_item(send);
+        free_item(receive);
+        return false;
+    }
+    request->copies = copies;
+    request->from = from;
+    request->version = copies->version;
+    copies->transfers++;
+    cld_send(from, send);
+    cld_send(to, receive);
+    return true;
+}
+
+void cld_transfer_end(struct cld_worker *to, const struct cld_request *request, int64_t status) {
+    struct cld_copies *copies = request->copies;
+    if (!copies) /* freed meanwhile */
+        return;
+    copies->transfers--;
+    if (!status)
+        return;
+    size_t end = request->offset + request->size;
+    struct cld_segment *segment = cld_segments_in(copies, request->offset, end);
+    for (; segment && segment->begin < end; segment = segment->next)
+        if (segment->version <= request->version)
+            segment->valid &= ~cld_worker_bit(to);
+    cld_segments_join(copies);
+}
+
+void cld_transfers_forget(const struct cld_copies *copies) {
+    struct cld_worker *worker;
+    for (uint32_t i = 0; copies->transfers && (worker = cld_worker_at(i)); i++)
+        for (struct cld_request *request = worker->oldest; request; request = request->next)
+            if (request->from && request->copies == copies)
+                request->copies = NULL;
+}
+
+/* It is known where it is waited for, which then answers. */
+static void miss(struct cld_worker *to, uint64_t number) {
+    struct cld_item *item = cld_item_new();
+    if (!item)
+        return;
+    cld_put_list(&item->message, 2);
+    cld_put_int(&item->message, CLD_MISS_MESSAGE);
+    cld_put_int(&item->message, (int64_t)number);
+    cld_send(to, item);
+}
+
+void cld_transfers_miss(const struct cld_worker *from, uint64_t peers, uint64_t number) {
+    struct cld_worker *to;
+    for (uint32_t i = 0; (to = cld_worker_at(i)); i++)
+        for (struct cld_request *request = to->oldest; request && peers >> i & 1; request = request->next)
+            if (request->from == from && (!number || request->number == number))
+                miss(to, request->number);
+}
