@@ -20,6 +20,8 @@ USED_ELSEWHERE = {
     "run_plan": "tests: the interpreter runs plans of the passes",
     "all_library_names": "tests: the library has each of these functions",
     "sweep": "tests: a cache above its bound, without the writes that bring it there",
+    "SEND": "the numbers of messages: native_shim/src/cluster/messages.h has the same",
+    "LOST": "likewise",
     "LAUNCH_SIZE": "tests, which lay the structure out by hand",
     "THREAD_SIZE": "likewise",
     # What other libraries read.

@@ -10,41 +10,6 @@
 #include "base/log.h"
 #include "executor/internal.h"
 
-bool cld_waits_add(struct cld_waits *waits, cl_event event) {
-    if (waits->count == waits->room) {
-        uint32_t more = waits->room ? 2 * waits->room : 16;
-        cl_event *larger = realloc(waits->events, more * sizeof *larger);
-        if (!larger)
-            return false;
-        waits->events = larger;
-        waits->room = more;
-    }
-    if (clRetainEvent(event))
-        return false;
-    waits->events[waits->count++] = event;
-    return true;
-}
-
-void cld_waits_free(struct cld_waits *waits) {
-    for (uint32_t i = 0; i < waits->count; i++)
-        clReleaseEvent(waits->events[i]);
-    free(waits->events);
-    *waits = (struct cld_waits){0};
-}
-
-static cl_int status_of(cl_event event) {
-    cl_int status = CL_COMPLETE;
-    clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, NULL);
-    return status;
-}
-
-bool cld_has_missed(const struct cld_waits *waits) {
-    for (uint32_t i = waits->launches; i < waits->count; i++)
-        if (status_of(waits->events[i]) < 0)
-            return true;
-    return false;
-}
-
 static void free_awaited(struct cld_awaited *awaited) {
     clReleaseEvent(awaited->event);
     free(awaited);
@@ -53,7 +18,7 @@ static void free_awaited(struct cld_awaited *awaited) {
 cl_int cld_await(struct cld_remote_buffer *buffer, size_t offset, size_t size, struct cld_waits *waits) {
     struct cld_awaited **link = &buffer->awaited;
     for (struct cld_awaited *awaited = *link; awaited; awaited = *link) {
-        cl_int status = status_of(awaited->event);
+        cl_int status = cld_status_of(awaited->event);
         bool is_used = awaited->from < offset + size && offset < awaited->to;
         if (status == CL_COMPLETE) {
             *link = awaited->next;
@@ -113,6 +78,18 @@ static void CL_CALLBACK copy_contents(void *argument) {
     memcpy(copy->buffer + copy->arrival->offset, copy->arrival->data, copy->arrival->size);
 }
 
+void cld_arrival_leave(struct cld_arrival *arrival) {
+    if (arrival->batch)
+        cld_batch_leave(arrival->executor, arrival->batch);
+    free(arrival);
+}
+
+static void copy_ended(struct cld_pending *pending, cl_event event, cl_int status) {
+    (void)event;
+    cld_answer_done(pending->executor, pending->number, status ? CL_DEVICE_NOT_AVAILABLE : CL_SUCCESS, 0, 0);
+    cld_arrival_leave(pending->arrival);
+}
+
 /* Takes the place of the contents in the queue. */
 static cl_int enqueue_copy(struct cld_executor *executor, struct cld_arrival *arrival,
                            struct cld_remote_buffer *buffer) {
@@ -120,7 +97,7 @@ static cl_int enqueue_copy(struct cld_executor *executor, struct cld_arrival *ar
     const void *place = &copy.buffer;
     cl_event event;
     struct cld_awaited *awaited = calloc(1, sizeof *awaited);
-    struct cld_pending *pending = cld_pending_new(executor, CLD_PENDING_ARRIVAL, arrival->numbered.number);
+    struct cld_pending *pending = cld_pending_new(executor, copy_ended, arrival->numbered.number);
     cl_int status = awaited && pending ? CL_SUCCESS : CL_OUT_OF_HOST_MEMORY;
     if (!status && !arrival->batch)
         arrival->gate = clCreateUserEvent(executor->context, &status);
@@ -152,12 +129,6 @@ static void expect_to_drop(struct cld_executor *executor, uint64_t number) {
     mark->is_announced = true;
     if (!cld_numbers_add(&executor->arrivals, &mark->numbered, number))
         free(mark);
-}
-
-void cld_arrival_leave(struct cld_arrival *arrival) {
-    if (arrival->batch)
-        cld_batch_leave(arrival->executor, arrival->batch);
-    free(arrival);
 }
 
 /* The gate is no longer needed: the copy's command holds it. */
@@ -217,7 +188,7 @@ bool cld_execute_receive(struct cld_executor *executor, struct cld_msg *msg) {
 bool cld_execute_arrive(struct cld_executor *executor, struct cld_batch *batch, struct cld_msg *msg) {
     size_t size;
     uint64_t transfer = (uint64_t)cld_get_int(msg);
-    const void *data = cld_executor_data(batch, msg, &size);
+    const void *data = cld_batch_data(batch, msg, &size);
     struct cld_arrival *arrival = msg->failed ? NULL : arrival_of(executor, transfer);
     if (!arrival || arrival->batch)
         return false;

@@ -22,83 +22,29 @@ static void forget_launch(struct cld_executor *executor, uint64_t number, bool h
         free(launch);
 }
 
-/* The host's: what was to come from another worker and never has is its device's failure. */
-static cl_int status_of(const struct cld_pending *pending, cl_int status) {
-    if (status >= 0)
-        return CL_SUCCESS;
-    return pending->kind == CLD_PENDING_ARRIVAL || cld_has_missed(&pending->waits) ? CL_DEVICE_NOT_AVAILABLE
-                                                                                   : status;
-}
-
-static void tell_end(struct cld_pending *pending, cl_event event, cl_int status) {
+static void launch_ended(struct cld_pending *pending, cl_event event, cl_int status) {
     struct cld_executor *executor = pending->executor;
     cl_ulong start = 0, end = 0;
-    switch (pending->kind) {
-    case CLD_PENDING_LAUNCH:
-        clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_START, sizeof start, &start, NULL);
-        clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_END, sizeof end, &end, NULL);
-        forget_launch(executor, pending->number, status < 0);
-        cld_answer_done(executor, pending->number, status, start, end);
-        return;
-    case CLD_PENDING_ARRIVAL:
-        cld_answer_done(executor, pending->number, status, 0, 0);
-        cld_arrival_leave(pending->arrival);
-        return;
-    case CLD_PENDING_READ:
-        cld_answer_data(executor, pending->number, status, pending->data, pending->size);
-        pending->data = NULL;
-        return;
-    case CLD_PENDING_SEND:
-        if (status) {
-            cld_answer_lost(executor, pending->number);
-            return;
-        }
-        cld_answer_departure(executor, pending->peer, pending->number, pending->data, pending->size);
-        pending->data = NULL;
-        return;
-    case CLD_PENDING_WRITE:
+    clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_START, sizeof start, &start, NULL);
+    clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_END, sizeof end, &end, NULL);
+    forget_launch(executor, pending->number, status < 0);
+    cld_answer_done(executor, pending->number, status, start, end);
+}
+
+static void read_ended(struct cld_pending *pending, cl_event event, cl_int status) {
+    (void)event;
+    cld_answer_data(pending->executor, pending->number, status, pending->data, pending->size);
+    pending->data = NULL;
+}
+
+static void send_ended(struct cld_pending *pending, cl_event event, cl_int status) {
+    (void)event;
+    if (status) {
+        cld_answer_lost(pending->executor, pending->number);
         return;
     }
-}
-
-static void CL_CALLBACK ended(cl_event event, cl_int status, void *data) {
-    struct cld_pending *pending = data;
-    struct cld_executor *executor = pending->executor;
-    tell_end(pending, event, status_of(pending, status));
-    if (pending->batch)
-        cld_batch_leave(executor, pending->batch);
-    cld_pending_free(pending);
-    pthread_mutex_lock(&executor->lock);
-    if (!--executor->running)
-        pthread_cond_signal(&executor->is_idle);
-    pthread_mutex_unlock(&executor->lock);
-}
-
-void cld_pending_watch(struct cld_pending *pending, cl_event event) {
-    struct cld_executor *executor = pending->executor;
-    if (pending->batch)
-        pending->batch->users++;
-    pthread_mutex_lock(&executor->lock);
-    executor->running++;
-    pthread_mutex_unlock(&executor->lock);
-    if (clSetEventCallback(event, CL_COMPLETE, ended, pending)) {
-        clWaitForEvents(1, &event); /* no memory */
-        ended(event, CL_OUT_OF_HOST_MEMORY, pending);
-    }
-}
-
-struct cld_pending *cld_pending_new(struct cld_executor *executor, enum cld_pending_kind kind,
-                                    uint64_t number) {
-    struct cld_pending *pending = calloc(1, sizeof *pending);
-    if (pending)
-        *pending = (struct cld_pending){.executor = executor, .kind = kind, .number = number};
-    return pending;
-}
-
-void cld_pending_free(struct cld_pending *pending) {
-    cld_waits_free(&pending->waits);
-    free(pending->data);
-    free(pending);
+    cld_answer_departure(pending->executor, pending->peer, pending->number, pending->data, pending->size);
+    pending->data = NULL;
 }
 
 static bool execute_program(struct cld_executor *executor, struct cld_msg *msg) {
@@ -149,27 +95,15 @@ void cld_buffer_free(struct cld_remote_buffer *buffer) {
     free(buffer);
 }
 
-const void *cld_executor_data(struct cld_batch *batch, struct cld_msg *msg, size_t *size) {
-    if (msg->failed || msg->at >= msg->size || msg->data[msg->at] == 'b')
-        return cld_get_bytes(msg, size);
-    *size = (size_t)cld_get_int(msg);
-    const struct cld_range *payload =
-        batch->payload_at < batch->payload_count ? &batch->payloads[batch->payload_at++] : NULL;
-    if (payload && payload->size == *size)
-        return payload->at;
-    msg->failed = true;
-    return NULL;
-}
-
 static bool execute_write(struct cld_executor *executor, struct cld_batch *batch, struct cld_msg *msg) {
     uint64_t number = (uint64_t)cld_get_int(msg);
     size_t offset = (size_t)cld_get_int(msg), size;
-    const void *data = cld_executor_data(batch, msg, &size);
+    const void *data = cld_batch_data(batch, msg, &size);
     struct cld_remote_buffer *buffer = cld_numbers_find(&executor->buffers, number);
     if (msg->failed)
         return false;
     cl_event event;
-    struct cld_pending *pending = buffer ? cld_pending_new(executor, CLD_PENDING_WRITE, 0) : NULL;
+    struct cld_pending *pending = buffer ? cld_pending_new(executor, NULL, 0) : NULL;
     if (!pending || clEnqueueWriteBuffer(executor->queue, buffer->handle, CL_FALSE, offset, size, data, 0,
                                          NULL, &event)) {
         free(pending);
@@ -214,8 +148,7 @@ static bool execute_read(struct cld_executor *executor, struct cld_msg *msg, boo
     uint64_t peer = is_send ? (uint64_t)cld_get_int(msg) : 0;
     if (msg->failed)
         return false;
-    struct cld_pending *pending =
-        cld_pending_new(executor, is_send ? CLD_PENDING_SEND : CLD_PENDING_READ, request);
+    struct cld_pending *pending = cld_pending_new(executor, is_send ? send_ended : read_ended, request);
     if (pending)
         pending->peer = peer;
     cl_int status = pending ? read_buffer(pending, number, offset, size) : CL_OUT_OF_HOST_MEMORY;
@@ -361,7 +294,7 @@ static bool execute_launch(struct cld_executor *executor, struct cld_msg *msg) {
     bool has_local = !cld_get_none(msg);
     if (has_local)
         get_sizes(msg, dimensions, sizes[2]);
-    struct cld_pending *pending = cld_pending_new(executor, CLD_PENDING_LAUNCH, number);
+    struct cld_pending *pending = cld_pending_new(executor, launch_ended, number);
     if (!pending)
         return false;
     struct cld_waits *waits = &pending->waits;

@@ -127,18 +127,15 @@ struct cld_executor {
     struct cld_numbers buffers, programs, arrivals;
 };
 
-/* A command that was enqueued. */
-enum cld_pending_kind {
-    CLD_PENDING_WRITE,
-    CLD_PENDING_LAUNCH,
-    CLD_PENDING_READ,
-    CLD_PENDING_SEND,
-    CLD_PENDING_ARRIVAL
-};
+struct cld_pending;
 
+/* Tells the host that a command has ended. status: CL_SUCCESS or an error. */
+typedef void cld_pending_end(struct cld_pending *pending, cl_event event, cl_int status);
+
+/* A command that was enqueued. */
 struct cld_pending {
     struct cld_executor *executor;
-    enum cld_pending_kind kind;
+    cld_pending_end *ended;  /* or NULL */
     struct cld_batch *batch; /* whose memory it uses, or NULL */
     uint64_t number;         /* of the launch, the request or the transfer */
     void *data;              /* what is read: malloced */
@@ -157,19 +154,17 @@ void *cld_numbers_any(struct cld_numbers *numbers);
 void cld_numbers_free(struct cld_numbers *numbers);
 
 /* The command's end is noted from now on. */
-struct cld_pending *cld_pending_new(struct cld_executor *executor, enum cld_pending_kind kind,
-                                    uint64_t number);
+struct cld_pending *cld_pending_new(struct cld_executor *executor, cld_pending_end *end, uint64_t number);
 void cld_pending_watch(struct cld_pending *pending, cl_event event);
 void cld_pending_free(struct cld_pending *pending);
 
 /* Holds the event. False: no memory. */
 bool cld_waits_add(struct cld_waits *waits, cl_event event);
 void cld_waits_free(struct cld_waits *waits);
-/* Whether contents that they have never came. */
-bool cld_has_missed(const struct cld_waits *waits);
+cl_int cld_status_of(cl_event event);
 
 /* What comes next in a message: bytes, or the size of the next payload. */
-const void *cld_executor_data(struct cld_batch *batch, struct cld_msg *msg, size_t *size);
+const void *cld_batch_data(struct cld_batch *batch, struct cld_msg *msg, size_t *size);
 
 /* Adds what is to have come before so many bytes can be used. CL_DEVICE_NOT_AVAILABLE: it never will. */
 cl_int cld_await(struct cld_remote_buffer *buffer, size_t offset, size_t size, struct cld_waits *waits);
