@@ -10,13 +10,16 @@ To a worker, in the order in which it executes them:
     FORGET_PROGRAM   program
     BUFFER           memory, bytes
     FORGET_BUFFER    memory
+    IMAGE            image, [memory, offset, size], flags, channel order, channel data type, type,
+                     [width, height, depth, array size], row pitch, slice pitch
+    FORGET_IMAGE     image
     WRITE            memory, offset, contents
     READ             request, memory, offset, size
     LAUNCH           command, program, name of the kernel, offsets, global sizes, local sizes or None,
                      commands that it fails with, arguments
 
-An argument is the bytes of a value, [memory, offset, size], the size of local memory, or None, a null
-pointer.
+An argument is the bytes of a value, [memory, offset, size], [image], the size of local memory, None, a null
+pointer, or a sampler: [is normalized, addressing mode, filter mode, filter mode of mipmaps].
 
 From a worker:
 
@@ -40,6 +43,8 @@ FORGET_BUFFER = 4
 WRITE = 5
 READ = 6
 LAUNCH = 7
+IMAGE = 8
+FORGET_IMAGE = 9
 
 DONE = 1
 DATA = 2

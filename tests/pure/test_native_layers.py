@@ -120,7 +120,14 @@ CYCLES = [
     # Threads of the host's count as such from their first use of the driver to their end, which is said.
     {"base/log", "base/own_thread", "base/thread"},
     # What is sent to other machines, which memory is there, and what comes back: lists under one lock.
-    {"cluster/connection", "cluster/copies", "cluster/launch", "cluster/sending", "cluster/start"},
+    {
+        "cluster/connection",
+        "cluster/copies",
+        "cluster/images",
+        "cluster/launch",
+        "cluster/sending",
+        "cluster/start",
+    },
     # A command that is done sets off those that waited for it, which threads execute and others wait for.
     # It may be the last one that a kernel enqueued, which is done then, too.
     {

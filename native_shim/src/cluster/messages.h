@@ -12,6 +12,8 @@ enum cld_to_worker {
     CLD_WRITE_MESSAGE = 5,
     CLD_READ_MESSAGE = 6,
     CLD_LAUNCH_MESSAGE = 7,
+    CLD_IMAGE_MESSAGE = 8,
+    CLD_FORGET_IMAGE_MESSAGE = 9,
 };
 
 enum cld_from_worker {

@@ -190,8 +190,7 @@ static bool execute_read(struct cld_executor *executor, struct cld_msg *msg) {
     return true;
 }
 
-/* A buffer, or so many bytes of it. */
-static cl_int part_of(struct cld_executor *executor, struct cld_msg *msg, cl_mem *handle) {
+cl_int cld_part_of(struct cld_executor *executor, struct cld_msg *msg, cl_mem *handle) {
     uint32_t count = cld_get_list(msg);
     struct cld_remote_buffer *buffer = cld_numbers_find(&executor->buffers, (uint64_t)cld_get_int(msg));
     size_t offset = (size_t)cld_get_int(msg), size = (size_t)cld_get_int(msg);
@@ -225,6 +224,14 @@ static cl_int part_of(struct cld_executor *executor, struct cld_msg *msg, cl_mem
     return CL_SUCCESS;
 }
 
+/* Of the list that comes next, if it is one. */
+static uint32_t list_size(struct cld_msg *msg) {
+    size_t at = msg->at;
+    uint32_t count = cld_get_list(msg);
+    msg->at = at;
+    return count;
+}
+
 static cl_int set_argument(struct cld_executor *executor, struct cld_msg *msg, cl_kernel kernel, cl_uint i) {
     static const void *const null;
     uint8_t tag = msg->at < msg->size ? msg->data[msg->at] : 0;
@@ -240,7 +247,13 @@ static cl_int set_argument(struct cld_executor *executor, struct cld_msg *msg, c
     }
     if (cld_get_none(msg))
         return kernel ? clSetKernelArg(kernel, i, sizeof null, &null) : CL_SUCCESS;
-    cl_int status = part_of(executor, msg, &part);
+    switch (list_size(msg)) {
+    case 1:
+        return cld_set_image(executor, msg, kernel, i);
+    case CLD_SAMPLER_VALUES:
+        return cld_set_sampler(executor, msg, kernel, i);
+    }
+    cl_int status = cld_part_of(executor, msg, &part);
     return status || !kernel ? status : clSetKernelArg(kernel, i, sizeof part, &part);
 }
 
@@ -356,6 +369,8 @@ bool cld_execute(struct cld_executor *executor, struct cld_batch *batch, struct 
         return execute_read(executor, msg);
     if (kind == CLD_BUFFER_MESSAGE && count == 3)
         return execute_buffer(executor, msg);
+    if (kind == CLD_IMAGE_MESSAGE && count == 10)
+        return cld_execute_image(executor, msg);
     if (kind == CLD_PROGRAM_MESSAGE && count == 4)
         return execute_program(executor, msg);
     if (count != 2 || msg->failed)
@@ -365,6 +380,10 @@ bool cld_execute(struct cld_executor *executor, struct cld_batch *batch, struct 
         struct cld_remote_buffer *buffer = cld_numbers_take(&executor->buffers, number);
         if (buffer)
             cld_buffer_free(buffer);
+    } else if (kind == CLD_FORGET_IMAGE_MESSAGE) {
+        struct cld_remote_image *image = cld_numbers_take(&executor->images, number);
+        if (image)
+            cld_remote_image_free(image);
     } else if (kind == CLD_FORGET_PROGRAM_MESSAGE) {
         struct cld_remote_program *program = cld_numbers_take(&executor->programs, number);
         if (program)

@@ -36,6 +36,22 @@ struct cld_remote_buffer {
     struct cld_part *parts;
 };
 
+/* On a buffer, which it holds. */
+struct cld_remote_image {
+    struct cld_numbered numbered;
+    cl_mem handle;
+    cl_int status; /* why there is none */
+};
+
+/* Whether coordinates are normalized, the addressing mode, the filters in a level and between them. */
+enum { CLD_SAMPLER_VALUES = 4 };
+
+struct cld_remote_sampler {
+    struct cld_remote_sampler *next;
+    cl_sampler_properties values[CLD_SAMPLER_VALUES];
+    cl_sampler handle;
+};
+
 struct cld_remote_kernel {
     struct cld_remote_kernel *next;
     cl_kernel handle;
@@ -96,7 +112,8 @@ struct cld_executor {
     uint64_t released_count, released_room;
 
     /* of its thread alone */
-    struct cld_numbers buffers, programs;
+    struct cld_numbers buffers, images, programs;
+    struct cld_remote_sampler *samplers;
 };
 
 /* False: no memory. A number is in a table once. */
@@ -110,6 +127,18 @@ void cld_numbers_free(struct cld_numbers *numbers);
 /* One message of a batch; false if it is none. */
 bool cld_execute(struct cld_executor *executor, struct cld_batch *batch, struct cld_msg *msg);
 void cld_buffer_free(struct cld_remote_buffer *buffer);
+
+/* A buffer, or so many bytes of it, which comes next in the message. */
+cl_int cld_part_of(struct cld_executor *executor, struct cld_msg *msg, cl_mem *handle);
+
+/* Makes an image; false if the message is none. What cannot be made fails the launches that want it. */
+bool cld_execute_image(struct cld_executor *executor, struct cld_msg *msg);
+void cld_remote_image_free(struct cld_remote_image *image);
+void cld_remote_samplers_free(struct cld_remote_sampler *sampler);
+
+/* Arguments, which come next in the message. kernel: NULL to read past it only. */
+cl_int cld_set_image(struct cld_executor *executor, struct cld_msg *msg, cl_kernel kernel, cl_uint i);
+cl_int cld_set_sampler(struct cld_executor *executor, struct cld_msg *msg, cl_kernel kernel, cl_uint i);
 
 /* A kernel of a program, which is built if it is not. */
 cl_int cld_remote_kernel_of(struct cld_executor *executor, uint64_t number, const char *name,

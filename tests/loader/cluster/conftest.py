@@ -46,10 +46,10 @@ class Cluster:
             self.process.stdin.flush()
             self._read()
 
-    def start(self, *scene: str, **more: str) -> subprocess.Popen[str]:
-        """Starts a scene of host.py; its standard input and output are pipes."""
+    def start(self, *scene: str, file: str = "host", **more: str) -> subprocess.Popen[str]:
+        """Starts a scene of host.py, or another file; its standard input and output are pipes."""
         return subprocess.Popen(
-            [sys.executable, "-m", "tests.loader.cluster.host", *scene],
+            [sys.executable, "-m", f"tests.loader.cluster.{file}", *scene],
             cwd=ROOT,
             env=self.environment | more,
             stdin=subprocess.PIPE,
@@ -57,9 +57,9 @@ class Cluster:
             text=True,
         )
 
-    def run(self, *scene: str, **more: str) -> str:
+    def run(self, *scene: str, file: str = "host", **more: str) -> str:
         """Plays a scene, which must end well. What it prints."""
-        process = self.start(*scene, **more)
+        process = self.start(*scene, file=file, **more)
         text, _ = process.communicate(timeout=180)
         assert process.returncode == 0
         return text

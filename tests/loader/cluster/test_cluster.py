@@ -20,6 +20,12 @@ def test_scene(cluster, scene):
     cluster.run(scene)
 
 
+@pytest.mark.parametrize("scene", ["types", "formats", "sampling", "shared", "between", "refusals"])
+def test_images(cluster, scene):
+    """imaging.py has the scenes."""
+    cluster.run(scene, file="imaging")
+
+
 def test_printf(cluster):
     text = cluster.run("printed")
     first = "".join(f"{turn}: 7 text|after {turn}\n" for turn in range(3))
