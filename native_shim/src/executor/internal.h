@@ -126,6 +126,8 @@ void cld_numbers_free(struct cld_numbers *numbers);
 
 /* One message of a batch; false if it is none. */
 bool cld_execute(struct cld_executor *executor, struct cld_batch *batch, struct cld_msg *msg);
+/* Makes a buffer; false if the message is none. */
+bool cld_execute_buffer(struct cld_executor *executor, struct cld_msg *msg);
 void cld_buffer_free(struct cld_remote_buffer *buffer);
 
 /* A buffer, or so many bytes of it, which comes next in the message. */
