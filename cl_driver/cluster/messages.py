@@ -10,6 +10,9 @@ To a worker, in the order in which it executes them:
     FORGET_PROGRAM   program
     BUFFER           memory, bytes
     FORGET_BUFFER    memory
+    IMAGE            image, [memory, offset, size], flags, channel order, channel data type, type,
+                     [width, height, depth, array size], row pitch, slice pitch
+    FORGET_IMAGE     image
     WRITE            memory, offset, contents
     READ             request, memory, offset, size
     LAUNCH           command, program, name of the kernel, offsets, global sizes, local sizes or None,
@@ -19,8 +22,8 @@ To a worker, in the order in which it executes them:
     MISS             transfer                        that will not come
     CONNECT          number of a worker              that it is to be able to send to
 
-An argument is the bytes of a value, [memory, offset, size], the size of local memory, or None, a null
-pointer.
+An argument is the bytes of a value, [memory, offset, size], [image], the size of local memory, None, a null
+pointer, or a sampler: [is normalized, addressing mode, filter mode, filter mode of mipmaps].
 
 From a worker:
 
@@ -56,6 +59,8 @@ SEND = 8
 RECEIVE = 9
 MISS = 10
 CONNECT = 11
+IMAGE = 12
+FORGET_IMAGE = 13
 
 DONE = 1
 DATA = 2

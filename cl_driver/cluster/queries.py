@@ -31,24 +31,34 @@ _OWN = (
     "INTEGER_DOT_PRODUCT_CAPABILITIES_KHR", "INTEGER_DOT_PRODUCT_ACCELERATION_PROPERTIES_8BIT_KHR",
     "INTEGER_DOT_PRODUCT_ACCELERATION_PROPERTIES_4x8BIT_PACKED_KHR", "PRINTF_BUFFER_SIZE",
     "PREFERRED_PLATFORM_ATOMIC_ALIGNMENT", "PREFERRED_GLOBAL_ATOMIC_ALIGNMENT",
-    "PREFERRED_LOCAL_ATOMIC_ALIGNMENT",
+    "PREFERRED_LOCAL_ATOMIC_ALIGNMENT", "IMAGE_SUPPORT", "MAX_READ_IMAGE_ARGS", "MAX_WRITE_IMAGE_ARGS",
+    "MAX_READ_WRITE_IMAGE_ARGS", "MAX_SAMPLERS", "IMAGE_PITCH_ALIGNMENT", "IMAGE_BASE_ADDRESS_ALIGNMENT",
+    "IMAGE2D_MAX_WIDTH", "IMAGE2D_MAX_HEIGHT", "IMAGE3D_MAX_WIDTH", "IMAGE3D_MAX_HEIGHT",
+    "IMAGE3D_MAX_DEPTH", "IMAGE_MAX_BUFFER_SIZE", "IMAGE_MAX_ARRAY_SIZE",
 )  # fmt: skip
 
 # CLDRIVER_VERSION is none of CL_DEVICE_*.
 DRIVER_VERSION = 0x102D
 
-# Of what the driver can, what needs nothing of the host beyond buffers and arguments. Sub-groups are as long
-# as a vector of the CPU, which the host does not know of the worker's.
+# Of what the driver can, what needs nothing of the host beyond memory objects and arguments. Sub-groups are
+# as long as a vector of the CPU, which the host does not know of the worker's.
 EXTENSIONS = frozenset((
-    "cl_khr_byte_addressable_store", "cl_khr_create_command_queue", "cl_khr_expect_assume",
-    "cl_khr_extended_async_copies", "cl_khr_extended_bit_ops", "cl_khr_extended_versioning", "cl_khr_fp16",
-    "cl_khr_fp64", "cl_khr_global_int32_base_atomics", "cl_khr_global_int32_extended_atomics",
-    "cl_khr_il_program", "cl_khr_int64_base_atomics", "cl_khr_int64_extended_atomics",
-    "cl_khr_integer_dot_product", "cl_khr_local_int32_base_atomics", "cl_khr_local_int32_extended_atomics",
-    "cl_khr_spirv_linkonce_odr", "cl_khr_spirv_no_integer_wrap_decoration",
+    "cl_ext_image_from_buffer", "cl_ext_image_raw10_raw12", "cl_ext_image_requirements_info",
+    "cl_ext_image_unorm_int_2_101010", "cl_ext_image_unsigned_10x6_12x4_14x2", "cl_khr_3d_image_writes",
+    "cl_khr_byte_addressable_store", "cl_khr_create_command_queue", "cl_khr_depth_images",
+    "cl_khr_expect_assume", "cl_khr_extended_async_copies", "cl_khr_extended_bit_ops",
+    "cl_khr_extended_versioning", "cl_khr_fp16", "cl_khr_fp64",
+    "cl_khr_global_int32_base_atomics", "cl_khr_global_int32_extended_atomics",
+    "cl_khr_il_program", "cl_khr_image2d_from_buffer", "cl_khr_int64_base_atomics",
+    "cl_khr_int64_extended_atomics", "cl_khr_integer_dot_product", "cl_khr_local_int32_base_atomics",
+    "cl_khr_local_int32_extended_atomics",
+    "cl_khr_spirv_linkonce_odr", "cl_khr_spirv_no_integer_wrap_decoration", "cl_khr_srgb_image_writes",
 ))  # fmt: skip
 
 FEATURES = frozenset((
+    "__opencl_c_3d_image_writes", "__opencl_c_ext_image_raw10_raw12",
+    "__opencl_c_ext_image_unorm_int_2_101010", "__opencl_c_ext_image_unsigned_10x6_12x4_14x2",
+    "__opencl_c_images", "__opencl_c_read_write_images",
     "__opencl_c_atomic_order_acq_rel", "__opencl_c_atomic_order_seq_cst", "__opencl_c_atomic_scope_device",
     "__opencl_c_fp64", "__opencl_c_generic_address_space", "__opencl_c_int64",
     "__opencl_c_integer_dot_product_input_4x8bit", "__opencl_c_integer_dot_product_input_4x8bit_packed",
@@ -58,22 +68,17 @@ FEATURES = frozenset((
 # Sizes and numbers of what remote devices do not have.
 _NONE_OF = {
     "uint": (
-        "MAX_READ_IMAGE_ARGS", "MAX_WRITE_IMAGE_ARGS", "MAX_READ_WRITE_IMAGE_ARGS", "MAX_SAMPLERS",
-        "IMAGE_PITCH_ALIGNMENT", "IMAGE_BASE_ADDRESS_ALIGNMENT", "MAX_PIPE_ARGS",
-        "PIPE_MAX_ACTIVE_RESERVATIONS", "PIPE_MAX_PACKET_SIZE", "QUEUE_ON_DEVICE_PREFERRED_SIZE",
-        "QUEUE_ON_DEVICE_MAX_SIZE", "MAX_ON_DEVICE_QUEUES", "MAX_ON_DEVICE_EVENTS", "MAX_NUM_SUB_GROUPS",
-        "SUB_GROUP_INDEPENDENT_FORWARD_PROGRESS", "PARTITION_MAX_SUB_DEVICES", "IMAGE_SUPPORT",
-        "PIPE_SUPPORT", "HOST_UNIFIED_MEMORY",
+        "MAX_PIPE_ARGS", "PIPE_MAX_ACTIVE_RESERVATIONS", "PIPE_MAX_PACKET_SIZE",
+        "QUEUE_ON_DEVICE_PREFERRED_SIZE", "QUEUE_ON_DEVICE_MAX_SIZE", "MAX_ON_DEVICE_QUEUES",
+        "MAX_ON_DEVICE_EVENTS", "MAX_NUM_SUB_GROUPS",
+        "SUB_GROUP_INDEPENDENT_FORWARD_PROGRESS", "PARTITION_MAX_SUB_DEVICES", "PIPE_SUPPORT",
+        "HOST_UNIFIED_MEMORY",
     ),
     "ulong": (
         "SVM_CAPABILITIES", "QUEUE_ON_DEVICE_PROPERTIES", "DEVICE_ENQUEUE_CAPABILITIES",
         "PARTITION_AFFINITY_DOMAIN",
     ),
-    "size_t": (
-        "IMAGE2D_MAX_WIDTH", "IMAGE2D_MAX_HEIGHT", "IMAGE3D_MAX_WIDTH", "IMAGE3D_MAX_HEIGHT",
-        "IMAGE3D_MAX_DEPTH", "IMAGE_MAX_BUFFER_SIZE", "IMAGE_MAX_ARRAY_SIZE", "MAX_GLOBAL_VARIABLE_SIZE",
-        "GLOBAL_VARIABLE_PREFERRED_TOTAL_SIZE",
-    ),
+    "size_t": ("MAX_GLOBAL_VARIABLE_SIZE", "GLOBAL_VARIABLE_PREFERRED_TOTAL_SIZE"),
     "intptr_t": ("PARTITION_PROPERTIES", "PARTITION_TYPE"),
 }  # fmt: skip
 _FORMATS = {"uint": "<I", "ulong": "<Q", "size_t": "<Q", "intptr_t": "<q"}

@@ -38,7 +38,7 @@ USED_ELSEWHERE = {
     "deserialize": "distributed",
     # Of messages that C makes or reads; Python's list of their numbers is whole.
     **dict.fromkeys(
-        ("FORGET_PROGRAM", "LAUNCH", "DONE", "BUILT", "PRINTED", "MOST_INLINE_BYTES"),
+        ("FORGET_PROGRAM", "FORGET_IMAGE", "LAUNCH", "DONE", "BUILT", "PRINTED", "MOST_INLINE_BYTES"),
         "native_shim/src/cluster",
     ),
 }

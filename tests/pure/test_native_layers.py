@@ -123,6 +123,7 @@ CYCLES = [
     {
         "cluster/connection",
         "cluster/copies",
+        "cluster/images",
         "cluster/launch",
         "cluster/sending",
         "cluster/start",

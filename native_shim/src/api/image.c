@@ -50,6 +50,8 @@ static cl_int check_type(const struct request *request) {
     CLD_REQUIRE(desc->num_mip_levels <= CLD_IMAGE_LEVELS, CL_INVALID_IMAGE_DESCRIPTOR,
                 "num_mip_levels is %u, at most %u", desc->num_mip_levels, CLD_IMAGE_LEVELS);
     if (desc->num_mip_levels > 1) {
+        CLD_REQUIRE(!request->context || !request->context->is_elsewhere, CL_INVALID_IMAGE_DESCRIPTOR,
+                    "num_mip_levels is %u, and no device of the context has mipmaps", desc->num_mip_levels);
         /* "Mip-mapped images cannot be created for CL_MEM_OBJECT_IMAGE1D_BUFFER images, depth images": but
          * OpenCL C has functions that read and write levels of depth images, the CTS makes such images, and
          * other drivers let it (OpenCL-Docs issue 1298, open). */
@@ -418,10 +420,7 @@ static cl_int create(struct request *request, struct cld_mem **made) {
 static cl_mem create_image(cl_context context, struct request request, cl_int *errcode_ret) {
     struct cld_mem *made = NULL;
     request.context = cld_object_check(context, CLD_CONTEXT);
-    bool has_images = !request.context || !request.context->is_elsewhere;
-    cl_int status =
-        has_images ? create(&request, &made)
-                   : cld_refuse("clCreateImage", CL_INVALID_OPERATION, "no device of the context has images");
+    cl_int status = create(&request, &made);
     if (errcode_ret)
         *errcode_ret = status;
     return (cl_mem)made;

@@ -28,9 +28,8 @@ CL_API_ENTRY cl_int CL_API_CALL clGetSupportedImageFormats(cl_context handle, cl
                 CL_INVALID_VALUE, "image_type is not valid");
     CLD_REQUIRE(num_entries || !image_formats, CL_INVALID_VALUE,
                 "num_entries is 0 and image_formats is not NULL");
-    cl_uint count = context->is_elsewhere ? 0
-                                          : cld_image_formats(image_type, flags, image_formats,
-                                                              image_formats ? num_entries : 0);
+    /* Every device has all of them: workers of a cluster are of the same version. */
+    cl_uint count = cld_image_formats(image_type, flags, image_formats, image_formats ? num_entries : 0);
     if (num_image_formats)
         *num_image_formats = count;
     return CL_SUCCESS;

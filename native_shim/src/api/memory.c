@@ -12,6 +12,7 @@
 #include "check/check.h"
 #include "enqueue/enqueue.h"
 #include "memory/allocator.h"
+#include "memory/image.h"
 #include "memory/mem.h"
 #include "memory/mem_properties.h"
 #include "memory/svm.h"
@@ -55,6 +56,8 @@ static size_t room_of(size_t size) {
 
 static void destroy_memory(void *object) {
     struct cld_mem *mem = object;
+    if (mem->image && mem->image->cluster_number)
+        cld_mover()->image_freed(mem);
     if (mem->copies)
         cld_mover()->mem_freed(mem);
     /* "The registered callback functions are called and then the memory object's resources are freed". */

@@ -34,9 +34,14 @@ static bool are_valid(const struct values *values) {
            (values->normalized || !repeats);
 }
 
-/* False for a name that is not supported, or given twice, or a value that its type does not have. */
-static bool read_properties(const cl_sampler_properties *properties, struct values *values) {
-    unsigned seen = 0;
+/* Bits of the names of properties, from the first one. */
+#define BIT_OF(name) (1u << ((name) - CL_SAMPLER_NORMALIZED_COORDS))
+#define MIPMAP_PROPERTIES                                                                                    \
+    (BIT_OF(CL_SAMPLER_MIP_FILTER_MODE) | BIT_OF(CL_SAMPLER_LOD_MIN) | BIT_OF(CL_SAMPLER_LOD_MAX))
+
+/* False for a name that is not supported, or given twice, or a value that its type does not have. seen: bits
+ * of those given. */
+static bool read_properties(const cl_sampler_properties *properties, struct values *values, unsigned *seen) {
     for (; properties && properties[0]; properties += 2) {
         cl_uint word = (cl_uint)properties[1];
         switch (properties[0]) {
@@ -61,11 +66,11 @@ static bool read_properties(const cl_sampler_properties *properties, struct valu
         default:
             return false;
         }
-        unsigned bit = 1u << (properties[0] - CL_SAMPLER_NORMALIZED_COORDS);
+        unsigned bit = BIT_OF(properties[0]);
         bool too_large = properties[1] > UINT32_MAX && properties[0] < CL_SAMPLER_LOD_MIN;
-        if (seen & bit || too_large)
+        if (*seen & bit || too_large)
             return false;
-        seen |= bit;
+        *seen |= bit;
     }
     return are_valid(values);
 }
@@ -123,13 +128,15 @@ CL_API_ENTRY cl_sampler CL_API_CALL clCreateSamplerWithProperties(cl_context han
     struct cld_context *context = cld_object_check(handle, CLD_CONTEXT);
     struct values values = defaults;
     CLD_REQUIRE_OR_NULL(context, CL_INVALID_CONTEXT, "not a context");
-    CLD_REQUIRE_OR_NULL(!context->is_elsewhere, CL_INVALID_OPERATION, "no device of the context has images");
     CLD_REQUIRE_LIVE_OR_NULL(context);
     /* "CL_INVALID_VALUE if the property name in sampler_properties is not a supported property name, if the
      * value specified for a supported property name is not valid, or if the same property name is specified
      * more than once." */
-    CLD_REQUIRE_OR_NULL(read_properties(properties, &values), CL_INVALID_VALUE,
+    unsigned seen = 0;
+    CLD_REQUIRE_OR_NULL(read_properties(properties, &values, &seen), CL_INVALID_VALUE,
                         "properties are not valid ones of a sampler");
+    CLD_REQUIRE_OR_NULL(!context->is_elsewhere || !(seen & MIPMAP_PROPERTIES), CL_INVALID_VALUE,
+                        "properties are of mipmaps, which no device of the context has");
     return create_sampler(context, &values, properties, errcode_ret);
 }
 
@@ -142,7 +149,6 @@ CL_API_ENTRY cl_sampler CL_API_CALL clCreateSampler(cl_context handle, cl_bool n
     values.addressing = addressing_mode;
     values.filter = filter_mode;
     CLD_REQUIRE_OR_NULL(context, CL_INVALID_CONTEXT, "not a context");
-    CLD_REQUIRE_OR_NULL(!context->is_elsewhere, CL_INVALID_OPERATION, "no device of the context has images");
     CLD_REQUIRE_LIVE_OR_NULL(context);
     /* "CL_INVALID_VALUE if addressing_mode, filter_mode, normalized_coords or a combination of these
      * arguments are not valid." */

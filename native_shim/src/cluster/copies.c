@@ -488,8 +488,8 @@ static void mem_freed(struct cld_mem *mem) {
     free(copies);
 }
 
-static const struct cld_mover mover = {fetch_command, cld_launch_follows, command_ended, mem_freed,
-                                       cld_program_freed};
+static const struct cld_mover mover = {fetch_command, cld_launch_follows, command_ended,
+                                       mem_freed,     cld_program_freed,  cld_image_freed};
 
 void cld_copies_begin(void) {
     atomic_store_explicit(&cld_mover_table, &mover, memory_order_release);

@@ -99,6 +99,14 @@ bool cld_copies_gather(struct cld_event *command, struct cld_worker *worker, boo
 /* Has the worker have them, as the next thing that it does. False: no memory, or it has gone. */
 bool cld_copies_send(struct cld_event *command, struct cld_worker *worker, bool uses_all);
 
+/* For a launch's list of arguments. CL_INVALID_IMAGE_SIZE, CL_OUT_OF_HOST_MEMORY. word: abi/image_abi.h.
+ * Without the lock. */
+cl_int cld_image_argument(struct cld_msg *list, struct cld_mem *mem, uint32_t i);
+void cld_sampler_argument(struct cld_msg *list, uint64_t word);
+
+/* Has the worker make the images of a launch, on contents that it was sent. False: no memory. */
+bool cld_images_send(struct cld_event *command, struct cld_worker *worker);
+
 /* A part has come and is in its place, or is not going to: status. Commands that may look again are added to
  * the list. */
 void cld_copies_arrive(struct cld_request *request, cl_int status, struct cld_event **again);
@@ -169,7 +177,8 @@ void cld_worker_end(struct cld_worker *worker, struct cld_event **failed, struct
 void cld_cluster_push(struct cld_event *again);
 void cld_cluster_fail(struct cld_event *failed);
 
-/* For the mover's table: an executable is freed. And there is such a table from now on. */
+/* For the mover's table: an image, an executable is freed. And there is such a table from now on. */
+void cld_image_freed(struct cld_mem *mem);
 void cld_program_freed(struct cld_executable *executable);
 void cld_copies_begin(void);
 

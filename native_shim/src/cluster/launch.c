@@ -54,9 +54,15 @@ static cl_int put_argument(struct cld_msg *list, const struct cld_kernel *kernel
         cld_put_int(list, (int64_t)mem->size);
         return CL_SUCCESS;
     }
+    case CLD_ARG_IMAGE:
+        return cld_image_argument(list, kernel->mems[i], i);
+    case CLD_ARG_SAMPLER:
+        memcpy(&word, value, sizeof word);
+        cld_sampler_argument(list, word);
+        return CL_SUCCESS;
     default:
         CLD_REQUIRE(false, CL_INVALID_KERNEL_ARGS,
-                    "argument %u is an image, a sampler, a pipe or a queue, which the device has none of", i);
+                    "argument %u is a pipe or a queue, which the device has none of", i);
     }
 }
 
@@ -182,7 +188,7 @@ static bool start(struct cld_event *command, struct cld_self *self, struct cld_r
         cld_command_fail(command, CL_DEVICE_NOT_AVAILABLE);
     } else if (cld_copies_gather(command, worker, &uses_all)) {
         bool is_sent = cld_program_send(command, worker) && cld_copies_send(command, worker, uses_all) &&
-                       send_launch(command, worker);
+                       cld_images_send(command, worker) && send_launch(command, worker);
         if (is_sent)
             release_followers(command, ready);
         else

@@ -16,6 +16,8 @@ enum cld_to_worker {
     CLD_RECEIVE_MESSAGE = 9,
     CLD_MISS_MESSAGE = 10,
     CLD_CONNECT_MESSAGE = 11,
+    CLD_IMAGE_MESSAGE = 12,
+    CLD_FORGET_IMAGE_MESSAGE = 13,
 };
 
 enum cld_from_worker {

@@ -34,6 +34,12 @@ cl_int cld_await(struct cld_remote_buffer *buffer, size_t offset, size_t size, s
     return CL_SUCCESS;
 }
 
+cl_int cld_await_bytes(struct cld_executor *executor, const struct cld_bytes *bytes,
+                       struct cld_waits *waits) {
+    struct cld_remote_buffer *buffer = cld_numbers_find(&executor->buffers, bytes->buffer);
+    return buffer ? cld_await(buffer, bytes->offset, bytes->size, waits) : CL_SUCCESS;
+}
+
 /* The part behind `to` of one that the bytes before are cut out of; without memory none of it is. */
 static struct cld_awaited *rest_of(const struct cld_awaited *awaited, size_t to) {
     struct cld_awaited *rest = malloc(sizeof *rest);

@@ -62,39 +62,6 @@ static bool execute_program(struct cld_executor *executor, struct cld_msg *msg) 
     return false;
 }
 
-static bool execute_buffer(struct cld_executor *executor, struct cld_msg *msg) {
-    uint64_t number = (uint64_t)cld_get_int(msg);
-    size_t size = (size_t)cld_get_int(msg);
-    cl_int status;
-    if (msg->failed)
-        return false;
-    struct cld_remote_buffer *buffer = calloc(1, sizeof *buffer);
-    if (!buffer)
-        return false;
-    buffer->size = size;
-    buffer->handle = clCreateBuffer(executor->context, CL_MEM_READ_WRITE, size, NULL, &status);
-    if (!buffer->handle) {
-        cld_log(1, "cluster: no memory for a buffer of %zu bytes (%d)", size, status);
-        free(buffer);
-        return true; /* the commands that want it fail */
-    }
-    if (cld_numbers_add(&executor->buffers, &buffer->numbered, number))
-        return true;
-    cld_buffer_free(buffer);
-    return false;
-}
-
-void cld_buffer_free(struct cld_remote_buffer *buffer) {
-    cld_await_no_more(buffer, 0, SIZE_MAX);
-    for (struct cld_part *part = buffer->parts, *next; part; part = next) {
-        next = part->next;
-        clReleaseMemObject(part->handle);
-        free(part);
-    }
-    clReleaseMemObject(buffer->handle);
-    free(buffer);
-}
-
 static bool execute_write(struct cld_executor *executor, struct cld_batch *batch, struct cld_msg *msg) {
     uint64_t number = (uint64_t)cld_get_int(msg);
     size_t offset = (size_t)cld_get_int(msg), size;
@@ -163,43 +130,12 @@ static bool execute_read(struct cld_executor *executor, struct cld_msg *msg, boo
     return true;
 }
 
-/* A buffer, or so many bytes of it, and what is to have come before. */
-static cl_int part_of(struct cld_executor *executor, struct cld_msg *msg, struct cld_waits *waits,
-                      cl_mem *handle) {
+/* Of the list that comes next, if it is one. */
+static uint32_t list_size(struct cld_msg *msg) {
+    size_t at = msg->at;
     uint32_t count = cld_get_list(msg);
-    struct cld_remote_buffer *buffer = cld_numbers_find(&executor->buffers, (uint64_t)cld_get_int(msg));
-    size_t offset = (size_t)cld_get_int(msg), size = (size_t)cld_get_int(msg);
-    if (count != 3)
-        msg->failed = true;
-    if (!buffer || msg->failed)
-        return CL_MEM_OBJECT_ALLOCATION_FAILURE;
-    *handle = buffer->handle;
-    cl_int missing = cld_await(buffer, offset, size, waits);
-    if (missing)
-        return missing;
-    if (!offset && size == buffer->size)
-        return CL_SUCCESS;
-    struct cld_part *part = buffer->parts;
-    while (part && (part->offset != offset || part->size != size))
-        part = part->next;
-    if (!part) {
-        const cl_buffer_region region = {offset, size};
-        cl_int status;
-        part = calloc(1, sizeof *part);
-        if (!part)
-            return CL_OUT_OF_HOST_MEMORY;
-        part->handle = clCreateSubBuffer(buffer->handle, 0, CL_BUFFER_CREATE_TYPE_REGION, &region, &status);
-        if (!part->handle) {
-            free(part);
-            return status;
-        }
-        part->offset = offset;
-        part->size = size;
-        part->next = buffer->parts;
-        buffer->parts = part;
-    }
-    *handle = part->handle;
-    return CL_SUCCESS;
+    msg->at = at;
+    return count;
 }
 
 static cl_int set_argument(struct cld_executor *executor, struct cld_msg *msg, struct cld_waits *waits,
@@ -218,7 +154,16 @@ static cl_int set_argument(struct cld_executor *executor, struct cld_msg *msg, s
     }
     if (cld_get_none(msg))
         return kernel ? clSetKernelArg(kernel, i, sizeof null, &null) : CL_SUCCESS;
-    cl_int status = part_of(executor, msg, waits, &part);
+    switch (list_size(msg)) {
+    case 1:
+        return cld_set_image(executor, msg, waits, kernel, i);
+    case CLD_SAMPLER_VALUES:
+        return cld_set_sampler(executor, msg, kernel, i);
+    }
+    struct cld_bytes bytes;
+    cl_int status = cld_part_of(executor, msg, &bytes, &part);
+    if (!status)
+        status = cld_await_bytes(executor, &bytes, waits);
     return status || !kernel ? status : clSetKernelArg(kernel, i, sizeof part, &part);
 }
 
@@ -334,7 +279,9 @@ bool cld_execute(struct cld_executor *executor, struct cld_batch *batch, struct 
     if (kind == CLD_RECEIVE_MESSAGE && count == 5)
         return cld_execute_receive(executor, msg);
     if (kind == CLD_BUFFER_MESSAGE && count == 3)
-        return execute_buffer(executor, msg);
+        return cld_execute_buffer(executor, msg);
+    if (kind == CLD_IMAGE_MESSAGE && count == 10)
+        return cld_execute_image(executor, msg);
     if (kind == CLD_PROGRAM_MESSAGE && count == 4)
         return execute_program(executor, msg);
     if (count != 2 || msg->failed)
@@ -344,6 +291,10 @@ bool cld_execute(struct cld_executor *executor, struct cld_batch *batch, struct 
         struct cld_remote_buffer *buffer = cld_numbers_take(&executor->buffers, number);
         if (buffer)
             cld_buffer_free(buffer);
+    } else if (kind == CLD_FORGET_IMAGE_MESSAGE) {
+        struct cld_remote_image *image = cld_numbers_take(&executor->images, number);
+        if (image)
+            cld_remote_image_free(image);
     } else if (kind == CLD_FORGET_PROGRAM_MESSAGE) {
         struct cld_remote_program *program = cld_numbers_take(&executor->programs, number);
         if (program)

@@ -38,8 +38,12 @@ static cl_int make_objects(struct cld_executor *executor) {
 
 static void free_objects(struct cld_executor *executor) {
     struct cld_remote_buffer *buffer;
+    struct cld_remote_image *image;
     struct cld_remote_program *program;
     struct cld_remote_launch *launch;
+    while ((image = cld_numbers_any(&executor->images)))
+        cld_remote_image_free(image);
+    cld_remote_samplers_free(executor->samplers);
     while ((buffer = cld_numbers_any(&executor->buffers)))
         cld_buffer_free(buffer);
     while ((program = cld_numbers_any(&executor->programs)))
@@ -49,6 +53,7 @@ static void free_objects(struct cld_executor *executor) {
     cld_arrivals_end(executor);
     cld_numbers_free(&executor->arrivals);
     cld_numbers_free(&executor->buffers);
+    cld_numbers_free(&executor->images);
     cld_numbers_free(&executor->programs);
     cld_numbers_free(&executor->launches);
     if (executor->queue)

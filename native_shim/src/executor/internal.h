@@ -61,6 +61,29 @@ struct cld_waits {
     uint32_t count, room, launches;
 };
 
+/* A part of a buffer, or all of it. */
+struct cld_bytes {
+    uint64_t buffer;
+    size_t offset, size;
+};
+
+/* On a buffer, which it holds. */
+struct cld_remote_image {
+    struct cld_numbered numbered;
+    struct cld_bytes contents;
+    cl_mem handle;
+    cl_int status; /* why there is none */
+};
+
+/* Whether coordinates are normalized, the addressing mode, the filters in a level and between them. */
+enum { CLD_SAMPLER_VALUES = 4 };
+
+struct cld_remote_sampler {
+    struct cld_remote_sampler *next;
+    cl_sampler_properties values[CLD_SAMPLER_VALUES];
+    cl_sampler handle;
+};
+
 struct cld_remote_kernel {
     struct cld_remote_kernel *next;
     cl_kernel handle;
@@ -124,7 +147,8 @@ struct cld_executor {
     uint64_t departure_count, departure_room;
 
     /* of its thread alone */
-    struct cld_numbers buffers, programs, arrivals;
+    struct cld_numbers buffers, images, programs, arrivals;
+    struct cld_remote_sampler *samplers;
 };
 
 struct cld_pending;
@@ -168,6 +192,8 @@ const void *cld_batch_data(struct cld_batch *batch, struct cld_msg *msg, size_t 
 
 /* Adds what is to have come before so many bytes can be used. CL_DEVICE_NOT_AVAILABLE: it never will. */
 cl_int cld_await(struct cld_remote_buffer *buffer, size_t offset, size_t size, struct cld_waits *waits);
+/* The same; of a buffer that was forgotten, which an image may be made on, nothing is to come. */
+cl_int cld_await_bytes(struct cld_executor *executor, const struct cld_bytes *bytes, struct cld_waits *waits);
 /* They are written, or the buffer is freed. */
 void cld_await_no_more(struct cld_remote_buffer *buffer, size_t offset, size_t size);
 bool cld_execute_receive(struct cld_executor *executor, struct cld_msg *msg);
@@ -179,7 +205,23 @@ void cld_arrival_leave(struct cld_arrival *arrival);
 
 /* One message of a batch; false if it is none. */
 bool cld_execute(struct cld_executor *executor, struct cld_batch *batch, struct cld_msg *msg);
+/* Makes a buffer; false if the message is none. */
+bool cld_execute_buffer(struct cld_executor *executor, struct cld_msg *msg);
 void cld_buffer_free(struct cld_remote_buffer *buffer);
+
+/* A buffer, or so many bytes of it, which comes next in the message. */
+cl_int cld_part_of(struct cld_executor *executor, struct cld_msg *msg, struct cld_bytes *bytes,
+                   cl_mem *handle);
+
+/* Makes an image; false if the message is none. What cannot be made fails the launches that want it. */
+bool cld_execute_image(struct cld_executor *executor, struct cld_msg *msg);
+void cld_remote_image_free(struct cld_remote_image *image);
+void cld_remote_samplers_free(struct cld_remote_sampler *sampler);
+
+/* Arguments, which come next in the message. kernel: NULL to read past it only. */
+cl_int cld_set_image(struct cld_executor *executor, struct cld_msg *msg, struct cld_waits *waits,
+                     cl_kernel kernel, cl_uint i);
+cl_int cld_set_sampler(struct cld_executor *executor, struct cld_msg *msg, cl_kernel kernel, cl_uint i);
 
 /* A kernel of a program, which is built if it is not. */
 cl_int cld_remote_kernel_of(struct cld_executor *executor, uint64_t number, const char *name,

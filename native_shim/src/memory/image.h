@@ -25,6 +25,7 @@ struct cld_image {
     size_t row_pitch, slice_pitch; /* as CL_IMAGE_ROW_PITCH and SLICE_PITCH tell */
     cl_uint num_mip_levels;        /* as given */
     struct cld_image_level levels[CLD_IMAGE_LEVELS];
+    uint64_t cluster_number, cluster_workers; /* its number there (0: none), who has made it */
 };
 
 /* Number of dimensions that an origin has: the layers of arrays are one. */

@@ -23,6 +23,8 @@ struct cld_mover {
     /* The last hold has gone. */
     void (*mem_freed)(struct cld_mem *mem);
     void (*executable_freed)(struct cld_executable *executable);
+    /* The last hold of an image that has a number there; mem_freed() comes after it, if at all. */
+    void (*image_freed)(struct cld_mem *mem);
 };
 
 /* Set once, before there is a device elsewhere; NULL where there is none. */

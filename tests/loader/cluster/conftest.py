@@ -96,7 +96,7 @@ def distributed() -> None:
         pytest.skip(f"{PYTHON} has no distributed: CL_DRIVER_TEST_CLUSTER_PYTHON")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")  # Dask works also where nobody asks for anything
 def cluster(distributed, environment) -> Iterator[Cluster]:
     """A cluster that no test harms."""
     with running(environment) as found:

@@ -23,6 +23,10 @@ from tests.pure.passes.support import CLANG
 
 SOURCE = """
 kernel void add(global int *x, int by) { x[get_global_id(0)] += by; }
+kernel void dim(read_only image2d_t a, write_only image2d_t b, sampler_t s) {
+    int2 at = (int2)(get_global_id(0), get_global_id(1));
+    write_imagef(b, at, read_imagef(a, s, at + (int2)(100, 0)));
+}
 kernel void say(global int *x) { printf("%d;", x[0]); }
 """
 SIZE = 1 << 20
@@ -110,6 +114,68 @@ def commands() -> None:
         worker.executor.take()
         time.sleep(0.01)
     assert not worker.executor.kept
+    assert not worker.executor.failed
+    worker.executor.close()
+
+
+def image(number: int, memory: list[int], *dimensions: int, pitch: int, kind: int = cl.CL_MEM_OBJECT_IMAGE2D):
+    """dimensions: width, height, depth, array size."""
+    return [messages.IMAGE, number, memory, cl.CL_MEM_READ_WRITE, cl.CL_RGBA, cl.CL_UNORM_INT8, kind,
+            list(dimensions), pitch, 0]  # fmt: skip
+
+
+def sampler(addressing: int = cl.CL_ADDRESS_CLAMP_TO_EDGE) -> list[int]:
+    return [0, addressing, cl.CL_FILTER_NEAREST, cl.CL_FILTER_NEAREST]
+
+
+def dim(number: int, *arguments: Any):
+    return [messages.LAUNCH, number, 1, b"dim", [0, 0], [4, 2], None, [], list(arguments)]
+
+
+def images() -> None:
+    """Images on buffers and parts of them, with pitches; samplers; what cannot be made or used."""
+    worker = Worker()
+    pixels = bytes(range(1, 129))
+    worker.put(
+        [messages.PROGRAM, 1, b"", spirv()],
+        [messages.BUFFER, 7, 128],
+        [messages.BUFFER, 8, SIZE],
+        [messages.WRITE, 7, 0, pixels],
+        [messages.WRITE, 8, 0, bytes(8192)],
+        image(20, [7, 0, 128], 6, 4, 1, 1, pitch=32),
+        image(21, [8, 4096, 128], 4, 2, 1, 1, pitch=48),
+        dim(10, [20], [21], sampler()),
+        [messages.READ, 11, 8, 4096, 80],
+        [messages.READ, 12, 8, 0, 4096],
+        dim(13, [20], [21], sampler(cl.CL_ADDRESS_NONE - 1)),  # such a sampler there is not
+        dim(14, [20], [99], sampler()),
+        dim(15, [20], [8, 0, SIZE], sampler()),
+        dim(16, [20], sampler(), sampler()),
+        image(22, [7, 0, 128], 6, 5, 1, 1, pitch=32),  # larger than its buffer
+        image(23, [99, 0, 128], 6, 4, 1, 1, pitch=32),
+        image(24, [7, 0, 128], 6, 4, 1, 1, pitch=20),  # rows that overlap
+        image(25, [7, 0, 128], 4, 4, 2, 1, pitch=16, kind=cl.CL_MEM_OBJECT_IMAGE3D),
+        dim(17, [22], [21], sampler()),
+        dim(18, [23], [21], sampler()),
+        dim(19, [24], [21], sampler()),
+        dim(20, [25], [21], sampler()),
+        [messages.FORGET_BUFFER, 7],  # the image has it still
+        dim(21, [20], [21], sampler()),
+        [messages.FORGET_IMAGE, 20],
+        dim(22, [20], [21], sampler()),
+    )
+    told = worker.wait(13)
+    contents = {message[1]: message[3] for message in told if message[0] == messages.DATA}
+    rows = [pixels[at + 20 : at + 24] * 4 for at in (0, 32)]
+    assert contents[11] == rows[0] + bytes(32) + rows[1] + bytes(16)
+    assert contents[12] == bytes(4096)
+    status = {message[1]: message[2] for message in told if message[0] == messages.DONE}
+    absent = cl.CL_MEM_OBJECT_ALLOCATION_FAILURE
+    assert status == {
+        10: 0, 13: cl.CL_INVALID_VALUE, 14: absent, 15: cl.CL_INVALID_MEM_OBJECT,
+        16: cl.CL_INVALID_MEM_OBJECT, 17: cl.CL_INVALID_IMAGE_SIZE, 18: absent,
+        19: cl.CL_INVALID_IMAGE_FORMAT_DESCRIPTOR, 20: cl.CL_INVALID_MEM_OBJECT, 21: 0, 22: absent,
+    }, status  # fmt: skip
     assert not worker.executor.failed
     worker.executor.close()
 
@@ -276,6 +342,10 @@ def nonsense() -> None:
         [messages.LAUNCH, 10, 1, b"add", [0], [16], [16], [1, 2], [[7, 0, 64], b"1234", 16, None]],
         [messages.PROGRAM, 3, b"", bundle.MAGIC + b"l\2\0\0\0l\2\0\0\0b\3"],
         [messages.LAUNCH, 11, 3, b"add", [0, 0], [16, 1], None, [], []],
+        image(20, [7, 0, 4096], 16, 16, 1, 1, pitch=64),
+        image(21, [7, 1024, 1024], 4, 4, 4, 1, pitch=16, kind=cl.CL_MEM_OBJECT_IMAGE3D),
+        dim(12, [20], [21], sampler()),
+        [messages.FORGET_IMAGE, 20],
         [messages.FORGET_BUFFER, 7],
     ])  # fmt: skip
     worker, refused = Worker(), 0

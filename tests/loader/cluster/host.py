@@ -107,7 +107,7 @@ def devices() -> None:
     host = Host(1)
     for device in host.every[1:]:
         print(host.cl.text("clGetDeviceInfo", device, cl.CL_DEVICE_NAME))
-        for absent in ("SVM_CAPABILITIES", "IMAGE_SUPPORT", "PIPE_SUPPORT", "DEVICE_ENQUEUE_CAPABILITIES",
+        for absent in ("SVM_CAPABILITIES", "PIPE_SUPPORT", "DEVICE_ENQUEUE_CAPABILITIES",
                        "MAX_NUM_SUB_GROUPS", "PARTITION_MAX_SUB_DEVICES"):  # fmt: skip
             assert host.cl.integer("clGetDeviceInfo", device, getattr(cl, f"CL_DEVICE_{absent}")) == 0
         assert host.cl.integer("clGetDeviceInfo", device, cl.CL_DEVICE_MAX_COMPUTE_UNITS) == 1

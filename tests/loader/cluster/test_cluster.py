@@ -21,6 +21,12 @@ def test_scene(cluster, scene):
     cluster.run(scene)
 
 
+@pytest.mark.parametrize("scene", ["types", "formats", "sampling", "shared", "between", "refusals"])
+def test_images(cluster, scene):
+    """imaging.py has the scenes."""
+    cluster.run(scene, module="imaging")
+
+
 @pytest.mark.parametrize("scene", [("chances", "1"), ("chances", "2"), ("pieces",)], ids=" ".join)
 def test_ranges(cluster, scene):
     cluster.run(*scene, module="ranges")
