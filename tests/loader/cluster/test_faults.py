@@ -8,11 +8,16 @@ import signal
 import subprocess
 import time
 
+<<<<<<< HEAD
 from tests.conftest import ROOT
 
 from .conftest import PYTHON
+=======
+import pytest
+>>>>>>> i
 
 TIMEOUT = 4
+KILLS = int(os.environ.get("CL_DRIVER_TEST_CLUSTER_KILLS") or 4)
 
 
 def play(cluster, harm, last: str, scene: str = "lost", wait: float = 0, module: str = "host") -> float:
@@ -59,7 +64,7 @@ def test_all_gone(own_cluster):
 
 def test_while_contents_are_passed_on(own_cluster):
     chance = random.Random()
-    for _ in range(2):
+    for _ in range(min(KILLS, 2)):
         pid = own_cluster.pids[0]
         wait = chance.random()
         taken = play(own_cluster, lambda pid=pid: os.kill(pid, signal.SIGKILL), "", "passing", wait, "ranges")
@@ -95,7 +100,7 @@ def test_worker_that_another_cannot_reach(distributed, environment):
 def test_at_any_moment(own_cluster):
     """A worker is killed, another one is stopped, while commands come and go; new ones take their place."""
     chance = random.Random()
-    for _ in range(4):
+    for _ in range(KILLS):
         pid = own_cluster.pids[0]
         wait = chance.random() / 2
         taken = play(own_cluster, lambda pid=pid: os.kill(pid, signal.SIGKILL), "", "busy", wait)
@@ -107,3 +112,56 @@ def test_at_any_moment(own_cluster):
     finally:
         os.kill(pid, signal.SIGKILL)
     assert taken < 4 * TIMEOUT
+
+
+@pytest.mark.parametrize("harm", [signal.SIGKILL, signal.SIGSTOP])
+def test_scheduler(apart, harm):
+    """A scheduler that ends takes its workers with it; one that hangs is not needed by who is connected."""
+    scheduler = apart.processes[0]
+    host = apart.start("busy", CL_DRIVER_CLUSTER_TIMEOUT=str(TIMEOUT))
+    assert host.stdout.readline() == "ready\n"
+    scheduler.send_signal(harm)
+    if harm == signal.SIGSTOP:
+        time.sleep(2 * TIMEOUT)
+        assert host.poll() is None
+        start = time.monotonic()
+        late = apart.start("devices", CL_DRIVER_CLUSTER_TIMEOUT="1")
+        late.communicate(timeout=60)  # has this machine's device only
+        assert late.returncode == 1 and time.monotonic() - start < 20
+        os.kill(apart.pids[0], signal.SIGKILL)
+    assert host.stdout.readline() == "ended\n"
+    host.communicate("\n", timeout=60)
+    # Dask ends the workers at about the same time.
+    assert host.returncode == 0 or harm == signal.SIGKILL
+
+
+def held(pid: int) -> list[int]:
+    """Descriptors, threads and 16 MiB of a process."""
+    with open(f"/proc/{pid}/status") as status:
+        size = next(int(line.split()[1]) for line in status if line.startswith("VmRSS"))
+    return [len(os.listdir(f"/proc/{pid}/fd")), len(os.listdir(f"/proc/{pid}/task")), size >> 14]
+
+
+def test_hosts_killed(own_cluster):
+    """Hosts that die while they use workers leave nothing there."""
+    for turn in range(5):
+        host = own_cluster.start("busy")
+        assert host.stdout.readline() == "ready\n"
+        time.sleep(0.3)
+        host.kill()
+        host.communicate(timeout=60)
+        if turn == 1:
+            before = [held(pid) for pid in own_cluster.pids]
+    end = time.monotonic() + 30
+    while time.monotonic() < end:
+        now = [held(pid) for pid in own_cluster.pids]
+        if all(a <= b for one, two in zip(now, before, strict=True) for a, b in zip(one, two, strict=True)):
+            return
+        time.sleep(0.2)
+    raise AssertionError(f"{before} {now}")
+
+
+@pytest.mark.parametrize("scene", ["buffers", "mixed"])
+def test_far(far, scene):
+    """Workers far away: slower, and right."""
+    far.run(scene)
