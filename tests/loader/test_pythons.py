@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from native_shim.gen import embed
+from tests.conftest import ROOT
 from tests.marks import few
 
 HOST = Path(__file__).parent / "py" / "host.py"
@@ -122,6 +124,10 @@ def _copy_driver(variables, folder: Path) -> Path:
     first = Path(next(Path(variables["OCL_ICD_VENDORS"]).glob("*.icd")).read_text().strip())
     for file in first.parent.iterdir():
         (folder / "lib" / file.name).write_bytes(file.read_bytes())
+    conf = folder / "lib" / "cl_driver.conf"
+    if "python=" not in conf.read_text():  # a package's, found by where it was
+        site = str(first.resolve().parents[2])
+        conf.write_text(embed.configuration(conf.parent).replace(str(ROOT), site))
     (folder / "vendors" / "b.icd").write_text(f"{folder / 'lib' / first.name}\n")
     return first
 
