@@ -132,6 +132,23 @@ def _copy_driver(variables, folder: Path) -> Path:
     return first
 
 
+def test_no_embedding_for_this_python(run_python, variables, ocl_icd, tmp_path):
+    """As in a wheel whose builder had no headers of it: a process serves, which is no error."""
+    _copy_driver(variables, tmp_path)
+    for file in (tmp_path / "lib").glob("_cl_driver_embed-*.so"):
+        file.unlink()
+    env = {"OCL_ICD_VENDORS": f"{tmp_path}/vendors/"}
+    done = run_python(SAME[0], "use", CL_DRIVER_LOG="errors", **env)
+    assert done.stdout == done.stderr == ""
+    command = [interpreters()[SAME[0]], str(HOST), str(ocl_icd), "use"]
+    env |= {"CL_DRIVER_RUNTIME": "embedded", "CL_DRIVER_LOG": "errors"}
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=60, check=False, env=variables | env
+    )
+    assert done.returncode == 1
+    assert "no embedding for Python" in done.stderr and "cannot be joined" in done.stderr
+
+
 @pytest.mark.parametrize("scene", ["own_modules", "own_modules_first"])
 @pytest.mark.parametrize("version", few(MOST_DIFFERENT, 3))
 def test_modules_of_the_hosts_with_our_names(run_python, tmp_path, version, scene):
