@@ -66,6 +66,8 @@ FOLDERS = (
 EXPORTS = (
     "clGetExtensionFunctionAddress",
     "cld_executor_functions",
+    "__jit_debug_descriptor",
+    "__jit_debug_register_code",
     "clGetPlatformInfo",
     *dispatch.ICD_NAMES,
 )

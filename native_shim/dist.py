@@ -1,7 +1,7 @@
 """Makes what is given away: a wheel, a Debian package and conda packages for each architecture, and the sdist
 (make dist).
 
-    python native_shim/dist.py [--out DIR] [--targets x86_64 aarch64] [--without-conda]
+    python native_shim/dist.py [--out DIR] [--targets x86_64 aarch64] [--headers FOLDER ...] [--without-conda]
 
 Runs in an environment with the packages of pyproject.toml's group "dist". The C compiler is ziglang's: it
 compiles for an older C library than that of this machine. Needs git, clang, binutils' nm and the OpenCL
@@ -22,6 +22,7 @@ import subprocess
 import sys
 import tarfile
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import conda_package
@@ -62,10 +63,10 @@ def copy_tree(to: Path) -> None:
         target.chmod(0o755 if os.access(ROOT / name, os.X_OK) else 0o644)
 
 
-def python_headers(target: str) -> dict[int, str]:
+def python_headers(target: str, patterns: Sequence[str] = HEADERS) -> dict[int, str]:
     """Minor versions of Python that the driver runs in, and a folder with Python.h of each that is here."""
     found: dict[int, str] = {}
-    for pattern in HEADERS:
+    for pattern in patterns:
         for path in sorted(glob.glob(os.path.expanduser(pattern.format(target)))):
             minor = re.fullmatch(r"python3\.(\d+)", os.path.basename(path))
             folder = path.replace(f"/{target}-linux-gnu", "")  # Debian has only what differs there
@@ -129,6 +130,10 @@ def main() -> int:
         "--out", type=Path, default=ROOT / "build" / "dist", help="where they go (build/dist)"
     )
     parser.add_argument("--targets", nargs="*", choices=TARGETS, default=TARGETS)
+    parser.add_argument(
+        "--headers", nargs="+", default=[], metavar="FOLDER",
+        help="include folders named pythonX.Y, of Pythons that are elsewhere; {} stands for the architecture",
+    )  # fmt: skip
     parser.add_argument("--without-conda", action="store_true", help="no conda packages")
     arguments = parser.parse_args()
     out, work = arguments.out.resolve(), ROOT / "build" / "dist-work"
@@ -151,7 +156,7 @@ def main() -> int:
         (work / "tree" / NATIVE).mkdir()
         for name, data in made_before.items():  # newer than its sources
             (work / "tree" / name).write_bytes(data)
-        headers = python_headers(target)
+        headers = python_headers(target, (*arguments.headers, *HEADERS))
         # Without its run-time library, all of which it would link, with a memcpy in place of the C library's.
         compiler = f"{sys.executable} -m ziglang cc -rtlib=none -target {target}-linux-gnu.{GLIBC}"
         platform = f"manylinux_{GLIBC.replace('.', '_')}_{target}"

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from native_shim.gen import embed
+from tests.conftest import ROOT
 from tests.marks import few
 
 HOST = Path(__file__).parent / "py" / "host.py"
@@ -122,8 +124,29 @@ def _copy_driver(variables, folder: Path) -> Path:
     first = Path(next(Path(variables["OCL_ICD_VENDORS"]).glob("*.icd")).read_text().strip())
     for file in first.parent.iterdir():
         (folder / "lib" / file.name).write_bytes(file.read_bytes())
+    conf = folder / "lib" / "cl_driver.conf"
+    if "python=" not in conf.read_text():  # a package's, found by where it was
+        site = str(first.resolve().parents[2])
+        conf.write_text(embed.configuration(conf.parent).replace(str(ROOT), site))
     (folder / "vendors" / "b.icd").write_text(f"{folder / 'lib' / first.name}\n")
     return first
+
+
+def test_no_embedding_for_this_python(run_python, variables, ocl_icd, tmp_path):
+    """As in a wheel whose builder had no headers of it: a process serves, which is no error."""
+    _copy_driver(variables, tmp_path)
+    for file in (tmp_path / "lib").glob("_cl_driver_embed-*.so"):
+        file.unlink()
+    env = {"OCL_ICD_VENDORS": f"{tmp_path}/vendors/"}
+    done = run_python(SAME[0], "use", CL_DRIVER_LOG="errors", **env)
+    assert done.stdout == done.stderr == ""
+    command = [interpreters()[SAME[0]], str(HOST), str(ocl_icd), "use"]
+    env |= {"CL_DRIVER_RUNTIME": "embedded", "CL_DRIVER_LOG": "errors"}
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=60, check=False, env=variables | env
+    )
+    assert done.returncode == 1
+    assert "no embedding for Python" in done.stderr and "cannot be joined" in done.stderr
 
 
 @pytest.mark.parametrize("scene", ["own_modules", "own_modules_first"])

@@ -155,7 +155,8 @@ def test_no_way_out(waiting, places, user):
     host, helpers, _ = waiting("-I /headers", "in.h", user=user)
     helpers = {pid: "" for helper in helpers for pid in (helper, *children(helper))}  # clang has no mark
     inside = [pid for pid in helpers if os.path.samefile(f"/proc/{pid}/root", places[0])]
-    assert sorted(Path(f"/proc/{pid}/comm").read_text().strip() for pid in inside) == ["clang-22", "python"]
+    names = sorted(Path(f"/proc/{pid}/comm").read_text().strip() for pid in inside)
+    assert len(names) == 2 and names[0] == "clang-22" and names[1].startswith("python"), names
     for pid in (host.pid, *inside):
         assert [folder for folder in folders_open(pid) if not folder.startswith(str(places[0]))] == []
         assert status_of(pid)["Uid"].split() == [str(user)] * 4
@@ -190,7 +191,7 @@ def test_it_is_small_again_when_nobody_has_built_for_long(waiting):
         pids = [pid for pid in marked(mark) if pid != host.pid]
         return [Path(f"/proc/{pid}/comm").read_text().strip() for pid in pids]
 
-    assert "python" in helpers()
+    assert any(name.startswith("python") for name in helpers())
     end = time.monotonic() + 20
     while helpers() != ["_cl_driver_hold"]:
         assert time.monotonic() < end

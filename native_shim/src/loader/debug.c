@@ -27,10 +27,14 @@ struct jit_descriptor {
     struct jit_code_entry *relevant_entry, *first_entry;
 };
 
-struct jit_descriptor __jit_debug_descriptor = {1, JIT_NOACTION, NULL, NULL};
+/* gdb finds the next two by name, in wheels among the exported symbols alone. Protected: other JIT compilers'
+ * libraries export the same names, and each uses its own. */
+#define SEEN_BY_GDB __attribute__((visibility("protected")))
+
+SEEN_BY_GDB struct jit_descriptor __jit_debug_descriptor = {1, JIT_NOACTION, NULL, NULL};
 
 /* gdb sets a breakpoint here. */
-void __attribute__((noinline)) __jit_debug_register_code(void) {
+SEEN_BY_GDB void __attribute__((noinline)) __jit_debug_register_code(void) {
     __asm__ volatile("" ::: "memory");
 }
 

@@ -66,8 +66,11 @@ static bool load_embed(const struct cld_guest_config *config) {
             loaded = (found[i] = dlsym(library, names[i])) != NULL;
         if (loaded)
             memcpy(&python, found, sizeof python); /* ISO C has no cast from data to functions; POSIX has */
-        else
+        else if (library || !access(path, F_OK))
             cld_log(1, "%s", dlerror());
+        else /* a package has it for some Pythons; a process serves the others */
+            cld_log(cld_setting_is(CL_DRIVER_RUNTIME_SETTING, "embedded") ? 1 : 2,
+                    "no embedding for Python %s is installed", config->version);
         free(path);
     }
     pthread_mutex_unlock(&loading);

@@ -1,6 +1,8 @@
 /* Memory of the host that a command which does not block reads: the host may not change it before it knows
  * that the command has ended, whenever this driver reads it. What it holds is compared. */
 #define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/uio.h>
@@ -33,20 +35,46 @@ static uint64_t mix(uint64_t hash, const uint8_t *bytes, size_t size) {
     return hash;
 }
 
-/* False: it is not there any more. By way of the system, for which that is no fault. */
-static bool hash_of(const uint8_t *start, size_t size, uint64_t *hash) {
+enum content { READ, GONE, UNKNOWN };
+
+/* What process_vm_readv does, where sandboxes forbid it or emulators lack it: a pipe takes what is there. */
+static enum content read_by_pipe(uint8_t *to, const uint8_t *from, size_t size) {
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC | O_NONBLOCK))
+        return UNKNOWN;
+    enum content found = READ;
+    while (size && found == READ) {
+        ssize_t taken = write(ends[1], from, size);
+        if (taken < 0)
+            found = errno == EFAULT ? GONE : UNKNOWN;
+        else if (read(ends[0], to, (size_t)taken) != taken)
+            found = UNKNOWN;
+        else
+            to += taken, from += taken, size -= (size_t)taken;
+    }
+    close(ends[0]);
+    close(ends[1]);
+    return found;
+}
+
+/* By way of the system, for which memory that is not there any more is no fault. */
+static enum content hash_of(const uint8_t *start, size_t size, uint64_t *hash) {
     static uint8_t piece[PIECE]; /* under the lock */
     *hash = size;
     while (size) {
         size_t part = size < PIECE ? size : PIECE;
         struct iovec to = {piece, part}, from = {(void *)(uintptr_t)start, part};
-        if (process_vm_readv(getpid(), &to, 1, &from, 1, 0) != (ssize_t)part)
-            return false;
+        ssize_t done = process_vm_readv(getpid(), &to, 1, &from, 1, 0);
+        enum content found = done == (ssize_t)part          ? READ
+                             : done >= 0 || errno == EFAULT ? GONE
+                                                            : read_by_pipe(piece, start, part);
+        if (found != READ)
+            return found;
         *hash = mix(*hash, piece, part);
         start += part;
         size -= part;
     }
-    return true;
+    return READ;
 }
 
 struct meeting {
@@ -75,7 +103,7 @@ static bool is_of_objects(const uint8_t *start, size_t size) {
 void host_memory_promise(const void *start, size_t size, struct command *command) {
     uint64_t hash;
     if (!size || size > MOST_BYTES || !command->position || is_of_objects(start, size) ||
-        !hash_of(start, size, &hash))
+        hash_of(start, size, &hash) != READ)
         return;
     struct promise *promise = malloc(sizeof *promise);
     if (!promise)
@@ -106,9 +134,9 @@ static void end(const struct clock *over, bool compares) {
         }
         if (compares && !is_of_objects(promise->start, promise->size)) {
             uint64_t hash;
-            bool is_there = hash_of(promise->start, promise->size, &hash);
-            if (!is_there || hash != promise->hash)
-                tell(promise, is_there);
+            enum content found = hash_of(promise->start, promise->size, &hash);
+            if (found == GONE || (found == READ && hash != promise->hash))
+                tell(promise, found == READ);
         }
         *link = promise->next;
         command_drop(promise->command);
@@ -151,7 +179,7 @@ void host_memory_share(struct known *known, const uint8_t *memory) {
     if (!known->size || known->size > MOST_BYTES)
         return;
     known->shared = memory;
-    known->has_hash = hash_of(known->shared, known->size, &known->hash);
+    known->has_hash = hash_of(known->shared, known->size, &known->hash) == READ;
     known->next_shared = all_shared;
     all_shared = known;
 }
@@ -167,8 +195,10 @@ void host_memory_unshare(struct known *known) {
 
 void host_memory_check_shared(struct known *known, const struct place *place) {
     uint64_t hash;
-    if (!known->shared || !known->has_hash || known->mappings || trusts_nobody ||
-        (hash_of(known->shared, known->size, &hash) && hash == known->hash))
+    if (!known->shared || !known->has_hash || known->mappings || trusts_nobody)
+        return;
+    enum content found = hash_of(known->shared, known->size, &hash);
+    if (found == UNKNOWN || (found == READ && hash == known->hash))
         return;
     known->has_hash = false;
     struct message message;
@@ -189,7 +219,7 @@ void host_memory_settle(void) {
         for (const struct use *use = known->uses; use && is_quiet; use = use->next)
             is_quiet = command_is_over(use->command);
         if (is_quiet && !known->has_hash)
-            known->has_hash = hash_of(known->shared, known->size, &known->hash);
+            known->has_hash = hash_of(known->shared, known->size, &known->hash) == READ;
     }
 }
 

@@ -6,6 +6,9 @@ import re
 
 import pytest
 
+from tests.conftest import compile_c
+from tests.loader.conftest import CLIENTS
+
 BUFFER = r"a buffer of 4096 bytes \(0x[0-9a-f]+\)"
 
 SVM = r"an SVM allocation of 4096 bytes \(0x[0-9a-f]+\)"
@@ -150,6 +153,15 @@ def test_what_is_wrong_is_told_once(told, case):
 @pytest.mark.parametrize("case", CASES)
 def test_what_is_right_is_not(told, case):
     assert told(case, "right") == []
+
+
+@pytest.mark.parametrize("case", ["changed_too_early", "changed_without_mapping", "given_back_too_early"])
+def test_memory_is_compared_where_process_vm_readv_is_forbidden(told, made, case):
+    source = CLIENTS / "guests" / "no_process_vm_readv.c"
+    preload = {"LD_PRELOAD": str(compile_c(source, made / "no_process_vm_readv.so", "-shared", "-fPIC"))}
+    assert told(case, "right", **preload) == []
+    (report,) = told(case, "wrong", **preload)
+    assert re.match(CASES[case][0], report)
 
 
 def test_nothing_is_told_where_nobody_asks(told):

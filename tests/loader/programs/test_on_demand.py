@@ -3,6 +3,7 @@ clCreateKernelsInProgram, or for a program's binary."""
 
 import ctypes
 import os
+import uuid
 
 import pytest
 
@@ -49,7 +50,7 @@ def test_a_host_whose_runtime_process_is_gone(run_client, tmp_path):
         **ON_DEMAND,
         "CL_DRIVER_CACHE_DIR": str(tmp_path),
         "CL_DRIVER_RUNTIME": "process",
-        "MARK": tmp_path.name,
+        "MARK": uuid.uuid4().hex,
     }
     run_client("on_demand", "lost", env=env)
 
