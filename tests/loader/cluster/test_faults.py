@@ -8,13 +8,11 @@ import signal
 import subprocess
 import time
 
-<<<<<<< HEAD
+import pytest
+
 from tests.conftest import ROOT
 
 from .conftest import PYTHON
-=======
-import pytest
->>>>>>> i
 
 TIMEOUT = 4
 KILLS = int(os.environ.get("CL_DRIVER_TEST_CLUSTER_KILLS") or 4)
