@@ -157,6 +157,7 @@ def _argument(arg: ArgInfo) -> list[Any]:
         image_type=arg.image_type,
         depth=int(arg.depth),
         written=int(arg.written),
+        only_read=int(arg.only_read),
     )
 
 

@@ -9,6 +9,7 @@ from ..codegen.layout.arguments import LOCAL, BlockEntry
 from ..device.limits import MAX_WORK_GROUP_SIZE
 from ..jit.executable import ArgInfo, KernelInfo
 from ..log import log
+from ..passes.analysis.read_arguments import read_arguments
 from ..passes.analysis.written_arguments import written_arguments
 from ..passes.cost import width
 from ..spirv import reflect
@@ -19,7 +20,8 @@ def kernel_info(program: Prepared, code: codegen.KernelCode) -> KernelInfo:
     """What the data plane and the queries know of a kernel."""
     reflection = program.reflections[code.name]
     uses_sub_groups = program.uses_sub_groups(code.name)
-    written = written_arguments(program.entry_points[code.name].function)
+    function = program.entry_points[code.name].function
+    written, read = written_arguments(function), read_arguments(function)
     tile = code.tile if code.tiles is None else code.tile_of_tiles
     return KernelInfo(
         name=code.name,
@@ -27,7 +29,7 @@ def kernel_info(program: Prepared, code: codegen.KernelCode) -> KernelInfo:
         symbol=code.symbol,
         object_index=0,
         args=[
-            _argument(arg, entry, number in written)
+            _argument(arg, entry, number in written, number in read)
             for number, (arg, entry) in enumerate(zip(reflection.args, code.block, strict=True))
         ],
         block_size=code.block_size,
@@ -79,7 +81,9 @@ def kernel_info(program: Prepared, code: codegen.KernelCode) -> KernelInfo:
     )
 
 
-def _argument(reflection: reflect.ArgReflection, entry: BlockEntry, written: bool) -> ArgInfo:
+def _argument(
+    reflection: reflect.ArgReflection, entry: BlockEntry, written: bool, only_read: bool
+) -> ArgInfo:
     return ArgInfo(
         kind=reflection.kind,
         size=reflection.size,
@@ -95,6 +99,7 @@ def _argument(reflection: reflect.ArgReflection, entry: BlockEntry, written: boo
         image_type=reflection.image_type,
         depth=reflection.depth,
         written=written,
+        only_read=only_read,
     )
 
 

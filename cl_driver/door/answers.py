@@ -64,6 +64,7 @@ ARGUMENT = Answer(
     image_type=(U32, "cl_mem_object_type"),
     depth=(U8, "an image of depth"),
     written=(U8, "the kernel certainly writes to the buffer that it points to"),
+    only_read=(U8, "it certainly does not"),
 )
 
 KERNEL = Answer(

@@ -135,7 +135,8 @@ class ArgInfo(_Record):
     pointee is in the constant address space. The rest is CL_KERNEL_ARG_*, enums as the API has them; known:
     whether they are (CL_KERNEL_ARG_INFO_NOT_AVAILABLE otherwise). image_type: CL_MEM_OBJECT_IMAGE... of an
     image, else 0; depth: whether it is declared as an image of depth; written: the kernel certainly writes to
-    the buffer that it points to (passes/analysis/written_arguments.py).
+    the buffer that it points to (passes/analysis/written_arguments.py); only_read: it certainly does not
+    (read_arguments.py).
     """
 
     FIELDS = _fields(
@@ -153,6 +154,7 @@ class ArgInfo(_Record):
         image_type=_small,
         depth=_flag,
         written=_flag,
+        only_read=_flag,
     )
     __slots__ = tuple(FIELDS)
 
@@ -170,6 +172,7 @@ class ArgInfo(_Record):
     image_type: int
     depth: bool
     written: bool
+    only_read: bool
 
 
 class KernelInfo(_Record):

@@ -49,8 +49,7 @@ struct used {
     enum use use;
 };
 
-/* What a kernel may write is not known but by the flags of the memory object, which are the promise of the
- * program. */
+/* What a kernel may write by the flags of the memory object, which are the promise of the program. */
 static bool may_write(const struct cld_mem *mem) {
     return !(mem->flags & (CL_MEM_READ_ONLY | CLD_MEM_IMMUTABLE));
 }
@@ -72,8 +71,10 @@ static enum use use_of(const struct cld_event *command, const struct cld_mem *me
     case CL_COMMAND_COPY_BUFFER_TO_IMAGE:
         return i ? WRITES : READS;
     case CL_COMMAND_NDRANGE_KERNEL:
-    case CL_COMMAND_TASK:
-        return may_write(mem) ? WRITES : READS;
+    case CL_COMMAND_TASK: {
+        bool only_reads = command->operation == &cld_cluster_operation && cld_launch_only_reads(command, i);
+        return only_reads || !may_write(mem) ? READS : WRITES;
+    }
     default:
         return WRITES;
     }

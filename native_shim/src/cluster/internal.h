@@ -166,6 +166,9 @@ struct cld_worker *cld_worker_at(uint32_t number);
 /* Without the lock: for the mover's table. */
 bool cld_launch_follows(struct cld_event *command, struct cld_event *before, bool passes_errors);
 
+/* Whether a launch reads the i-th of its memory objects, at most. */
+bool cld_launch_only_reads(const struct cld_event *command, uint32_t i);
+
 /* The worker is sent the program of a launch, unless it has it. False: no memory. */
 bool cld_program_send(struct cld_event *command, struct cld_worker *worker);
 

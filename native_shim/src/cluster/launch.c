@@ -20,6 +20,7 @@ struct cld_launch_message {
     uint32_t needed_count;
     uint64_t needed[MOST_NEEDED]; /* numbers of launches */
     struct cld_msg arguments;     /* a list */
+    uint64_t only_read;           /* bits: memory objects of the command that it does not write */
     bool has_local_size;
 };
 
@@ -66,6 +67,26 @@ static cl_int put_argument(struct cld_msg *list, const struct cld_kernel *kernel
     }
 }
 
+/* Two arguments may be the same memory object. */
+static bool only_reads(const struct cld_kernel *kernel, const struct cld_mem *mem) {
+    bool is_argument = false;
+    for (uint32_t i = 0; i < kernel->info->arg_count; i++) {
+        const struct cld_arg_info *arg = &kernel->info->args[i];
+        bool is_mem = arg->kind == CLD_ARG_GLOBAL || arg->kind == CLD_ARG_IMAGE;
+        if (!is_mem || kernel->mems[i] != mem)
+            continue;
+        is_argument = true;
+        if (arg->kind == CLD_ARG_IMAGE ? arg->access != CLD_READ_ONLY : !arg->only_read)
+            return false;
+    }
+    return is_argument;
+}
+
+bool cld_launch_only_reads(const struct cld_event *command, uint32_t i) {
+    const struct cld_launch_message *message = command->kernel.message;
+    return i < 64 && message->only_read >> i & 1;
+}
+
 cl_int cld_cluster_launch(struct cld_event *command, const struct cld_kernel *kernel, bool has_local_size) {
     const struct cld_kernel_info *info = command->kernel.info;
     CLD_REQUIRE(cld_cluster_is_here(), CL_OUT_OF_RESOURCES, "a child of a fork has no cluster");
@@ -75,6 +96,10 @@ cl_int cld_cluster_launch(struct cld_event *command, const struct cld_kernel *ke
     CLD_REQUIRE(message, CL_OUT_OF_HOST_MEMORY, "no memory");
     command->kernel.message = message;
     message->has_local_size = has_local_size;
+    for (uint32_t i = 0; i < command->mem_count && i < 64; i++) {
+        const struct cld_mem *mem = command->more_mems ? command->more_mems[i] : command->mems[i];
+        message->only_read |= (uint64_t)only_reads(kernel, mem) << i;
+    }
     cld_msg_init(&message->arguments);
     cld_put_list(&message->arguments, info->arg_count);
     for (uint32_t i = 0; i < info->arg_count; i++)

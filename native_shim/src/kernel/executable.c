@@ -115,6 +115,7 @@ static bool take_args(struct cld_kernel_info *info, const struct cld_answer_kern
             .access = given->access,
             .depth = given->depth,
             .written = given->written,
+            .only_read = given->only_read,
             .size = given->size,
             .align = given->align,
             .offset = given->offset,

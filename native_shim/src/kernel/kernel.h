@@ -66,14 +66,15 @@ enum cld_arg_kind {
 };
 
 struct cld_arg_info {
-    uint8_t kind;     /* enum cld_arg_kind */
-    uint8_t constant; /* address space qualifier is __constant */
-    uint8_t access;   /* of images: enum cld_access */
-    uint8_t depth;    /* of images: declared as one of depth */
-    uint8_t written;  /* the kernel certainly writes to the buffer that it points to */
-    uint32_t size;    /* what clSetKernelArg must be given: sizeof(cl_mem) for objects */
-    uint32_t align;   /* of the value; of the pointee for local arguments */
-    uint32_t offset;  /* in the argument block */
+    uint8_t kind;      /* enum cld_arg_kind */
+    uint8_t constant;  /* address space qualifier is __constant */
+    uint8_t access;    /* of images: enum cld_access */
+    uint8_t depth;     /* of images: declared as one of depth */
+    uint8_t written;   /* the kernel certainly writes to the buffer that it points to */
+    uint8_t only_read; /* it certainly does not */
+    uint32_t size;     /* what clSetKernelArg must be given: sizeof(cl_mem) for objects */
+    uint32_t align;    /* of the value; of the pointee for local arguments */
+    uint32_t offset;   /* in the argument block */
     cl_mem_object_type image_type;
 };
 

@@ -200,6 +200,36 @@ def passed() -> None:
     assert (data == expected).all()
 
 
+def shared() -> None:
+    """A buffer that two workers and this machine read in turn, made without a flag that says so."""
+    host = Host(1, 2)
+    host.build(SOURCE)
+    size = 8 << 20
+    source = host.cl.make("clCreateBuffer", host.context, cl.CL_MEM_READ_WRITE, size, None)
+    results = [host.cl.make("clCreateBuffer", host.context, cl.CL_MEM_READ_WRITE, 4096, None) for _ in "ab"]
+    host.cl.ok("clEnqueueFillBuffer", host.queue, source, struct_of(1), 4, 0, size, 0, None, None)
+    for result in results:
+        host.cl.ok("clEnqueueFillBuffer", host.queue, result, struct_of(0), 4, 0, 4096, 0, None, None)
+    host.cl.ok("clFinish", host.queue)
+    mix = host.kernel("mix")
+    for turn in range(20):
+        host.launch(host.queues[turn % 2], mix, 1024, [source], [results[turn % 2]])
+        data = np.zeros(size // 4, dtype=np.uint32)
+        host.cl.ok("clEnqueueReadBuffer", host.queue, source, 1, 0, size, data.ctypes.data, 0, None, None)
+        host.cl.ok("clFinish", host.queues[turn % 2])
+        assert (data == 1).all()
+    for result in results:
+        data = np.zeros(1024, dtype=np.uint32)
+        host.cl.ok("clEnqueueReadBuffer", host.queue, result, 1, 0, 4096, data.ctypes.data, 0, None, None)
+        assert (data == 50).all()
+    # As one and the other argument it is written, and the other worker's copy is worth nothing any more.
+    host.launch(host.queues[0], mix, size // 4, [source], [source])
+    host.cl.ok("clFinish", host.queues[0])
+    host.launch(host.queues[1], mix, 1024, [source], [results[1]])
+    host.cl.ok("clEnqueueReadBuffer", host.queues[1], results[1], 1, 0, 4096, data.ctypes.data, 0, None, None)
+    assert (data == 80).all()
+
+
 def passing() -> None:
     """The same until a worker goes, at whatever moment: prints `ready`, then `ended`. What fails says so."""
     host = Host(1, 2)
