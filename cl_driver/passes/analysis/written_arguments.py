@@ -88,10 +88,11 @@ class _Flow:
         self.instructions = [i for block in function.blocks for i in block.instructions]
         self.variables = self._variables()
         self.held: dict[Value, Sources] = dict.fromkeys(self.variables.values(), _NOTHING)
+        carrying = [i for i in self.instructions if i.op is Op.Store or _is_shared(i)]
         self.changed = True
         while self.changed:  # again where a loop carries an address
             self.changed = False
-            for i in self.instructions:
+            for i in carrying:
                 held = self.variables.get(i.operands[0]) if i.op is Op.Store else None
                 if held is not None and _is_shared(i.operands[1]):
                     self._add(self.held, held, self.sources(i.operands[1]))
@@ -113,6 +114,8 @@ class _Flow:
                 variables[i] = i
             elif i.op is Op.Bitcast and i.operands[0] in variables:
                 variables[i] = variables[i.operands[0]]
+        if not variables:
+            return variables
         others: set[Value] = set()
         for i in self.instructions:
             is_whole = i.op in _WHOLE or i in variables
