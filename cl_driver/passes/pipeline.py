@@ -16,7 +16,6 @@ from ..spirv.types import TypeTable
 from .analysis.memory_order import orders_memory
 from .analysis.shape import analyse_parts
 from .analysis.spin_locks import waiting_loops, waits_for_locks
-from .analysis.text_size import text_size
 from .groups.barriers import has_boundary, split_at_barriers
 from .groups.item_early_exit import end_rows
 from .groups.linear_ids import put_linear_ids
@@ -71,6 +70,7 @@ from .vectorize.few_lanes import send_few_lanes
 from .vectorize.guard_versioning import version_guards
 from .vectorize.lane_loops import may_send_lanes_alone, send_lanes_alone
 from .vectorize.linearise import linearise
+from .vectorize.text_size import text_size
 from .vectorize.vector_functions import VectorFunctions
 
 TYPE_CHECKING = False

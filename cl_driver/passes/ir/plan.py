@@ -103,7 +103,7 @@ class PlanOptions:
     aligned_groups: bool = False
     small_ids: bool = True  # ids fit 29 bits (checked at launch), so (int)get_global_id(0) stays affine
     apart: frozenset[int] = frozenset()  # arguments whose buffers may be taken to overlap no other's
-    most_text: int = 0  # bytes of LLVM IR at widths above 1 (passes/analysis/text_size.py); 0 for no limit
+    most_text: int = 0  # bytes of LLVM IR at widths above 1 (passes/vectorize/text_size.py); 0 for no limit
     native_half: bool = False  # the CPU has arithmetic on half (codegen's has_native_half)
     check: bool = False  # every access to memory is looked at (check/instrument.py)
     zero_private: bool = False  # private memory is zeros where a program does not say what it is
