@@ -35,6 +35,7 @@ def make_arg(**changes) -> ArgInfo:
         "image_type": 0,
         "depth": False,
         "written": False,
+        "only_read": False,
     }
     return ArgInfo(**(values | changes))
 
