@@ -476,13 +476,7 @@ static void mem_freed(struct cld_mem *mem) {
         return;
     pthread_mutex_lock(&cld_cluster_lock);
     cld_transfers_forget(copies);
-    for (uint32_t i = 0; i < CLD_MOST_WORKERS; i++) {
-        struct cld_worker *worker = copies->known >> i & 1 ? cld_worker_at(i) : NULL;
-        struct cld_item *item =
-            worker && !worker->is_gone ? buffer_item(CLD_FORGET_BUFFER_MESSAGE, copies, 2) : NULL;
-        if (item)
-            cld_send(worker, item);
-    }
+    cld_send_forget(copies->known, CLD_FORGET_BUFFER_MESSAGE, copies->number);
     pthread_mutex_unlock(&cld_cluster_lock);
     mem->copies = NULL;
     cld_segments_free(copies);

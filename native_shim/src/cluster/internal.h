@@ -115,6 +115,9 @@ void cld_copies_arrive(struct cld_request *request, cl_int status, struct cld_ev
 struct cld_item *cld_item_new(void);
 bool cld_send(struct cld_worker *worker, struct cld_item *item);
 
+/* Tells those workers of a set that have not gone that nobody uses what has the number any more. */
+void cld_send_forget(uint64_t workers, int message, uint64_t number);
+
 /* A frame of the worker was handed on. */
 void cld_frame_taken(struct cld_worker *worker);
 

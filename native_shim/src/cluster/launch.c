@@ -282,15 +282,6 @@ void cld_program_freed(struct cld_executable *executable) {
     if (!executable->cluster_number || !cld_cluster_is_here())
         return;
     pthread_mutex_lock(&cld_cluster_lock);
-    for (uint32_t i = 0; i < CLD_MOST_WORKERS; i++) {
-        struct cld_worker *worker = executable->cluster_workers >> i & 1 ? cld_worker_at(i) : NULL;
-        struct cld_item *item = worker && !worker->is_gone ? cld_item_new() : NULL;
-        if (!item)
-            continue;
-        cld_put_list(&item->message, 2);
-        cld_put_int(&item->message, CLD_FORGET_PROGRAM_MESSAGE);
-        cld_put_int(&item->message, (int64_t)executable->cluster_number);
-        cld_send(worker, item);
-    }
+    cld_send_forget(executable->cluster_workers, CLD_FORGET_PROGRAM_MESSAGE, executable->cluster_number);
     pthread_mutex_unlock(&cld_cluster_lock);
 }

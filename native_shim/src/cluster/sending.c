@@ -88,6 +88,19 @@ bool cld_send(struct cld_worker *worker, struct cld_item *item) {
     return !failed;
 }
 
+void cld_send_forget(uint64_t workers, int message, uint64_t number) {
+    for (; workers; workers &= workers - 1) {
+        struct cld_worker *worker = cld_worker_in(workers & -workers);
+        struct cld_item *item = worker ? cld_item_new() : NULL;
+        if (!item)
+            continue;
+        cld_put_list(&item->message, 2);
+        cld_put_int(&item->message, message);
+        cld_put_int(&item->message, (int64_t)number);
+        cld_send(worker, item);
+    }
+}
+
 static void free_items(struct cld_item *items) {
     while (items) {
         struct cld_item *item = items;

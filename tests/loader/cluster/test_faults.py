@@ -156,7 +156,7 @@ def test_hosts_killed(own_cluster):
         if all(
             a <= b + more
             for one, two in zip(now, before, strict=True)
-            for a, b, more in zip(one, two, (0, 0, 32 << 10), strict=True)
+            for a, b, more in zip(one, two, (0, 0, 16 << 10), strict=True)
         ):
             return
         time.sleep(0.2)
