@@ -190,6 +190,7 @@ def _kernel(kernel: KernelInfo, number: int) -> list[Any]:
         apart=sum(1 << number for number in kernel.apart_args),
         blocks=kernel.blocks,
         account=kernel.account,
+        extents=kernel.extents,
         specialisable_arguments=kernel.specialisable_args,
     )
 

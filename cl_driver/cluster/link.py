@@ -5,7 +5,7 @@ It has Dask's distributed, which the host's process never loads, and hands on ba
 is looked at here. The socket carries frames both ways: a worker's number (u32), the kind (u16), the number of
 payloads (u16), the size of a batch (u64), where each payload is and its size (u64 both), the batch. The host
 begins with the memory that payloads are in; the first frame to it has the devices, [[address, [[query,
-value], ...]], ...].
+value], ...]], ...], of which the one without an address is all others.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 from ..door import codec
 from ..log import log
 from ..spawn import CHILD_DESCRIPTOR
-from . import connect, messages
+from . import connect, messages, queries
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -199,6 +199,8 @@ async def serve(host: Host, place: str, timeout: float) -> None:
     async with connect.open_client(place, timeout) as client:
         found = await connect.connections(client, timeout)
         devices = [[connection.address, connection.answers] for connection in found]
+        if connect.is_whole(place) and found:
+            devices.append(["", queries.of_all([connection.answers for connection in found])])
         await host.write(messages.NOBODY, codec.encode(devices))
         workers = [Worker(number, connection, host, timeout) for number, connection in enumerate(found)]
         peers = [[connection.address, connection.key] for connection in found]

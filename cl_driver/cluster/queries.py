@@ -4,7 +4,7 @@ from another machine."""
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..api.generated import enums as cl
 
@@ -147,3 +147,53 @@ def _among(names: frozenset[str], value: bytes) -> bytes:
     """A list of cl_name_version without those of other names."""
     kept = [pair for pair in _NAME_VERSION.iter_unpack(value) if _text(pair[1]) in names]
     return b"".join(_NAME_VERSION.pack(*pair) for pair in kept)
+
+
+# What all workers together have more of than one has; of other numbers they have the least.
+_SUMS = ("MAX_COMPUTE_UNITS",)
+# Bits, of which they have what each has.
+_BITS = (
+    "SINGLE_FP_CONFIG", "DOUBLE_FP_CONFIG", "HALF_FP_CONFIG", "EXECUTION_CAPABILITIES",
+    "QUEUE_ON_HOST_PROPERTIES", "ATOMIC_MEMORY_CAPABILITIES", "ATOMIC_FENCE_CAPABILITIES",
+    "INTEGER_DOT_PRODUCT_CAPABILITIES_KHR",
+)  # fmt: skip
+_GREATEST = ("MEM_BASE_ADDR_ALIGN", "MIN_DATA_TYPE_ALIGN_SIZE", "IMAGE_PITCH_ALIGNMENT",
+             "IMAGE_BASE_ADDRESS_ALIGNMENT")  # fmt: skip
+_LEAST = (
+    "MAX_WORK_GROUP_SIZE", "MAX_MEM_ALLOC_SIZE", "MAX_PARAMETER_SIZE", "GLOBAL_MEM_SIZE", "GLOBAL_MEM_CACHE_SIZE",
+    "MAX_CONSTANT_BUFFER_SIZE", "MAX_CONSTANT_ARGS", "LOCAL_MEM_SIZE", "PRINTF_BUFFER_SIZE", "NUMERIC_VERSION",
+    "MAX_CLOCK_FREQUENCY",
+)  # fmt: skip
+_LISTS = ("EXTENSIONS_WITH_VERSION", "OPENCL_C_FEATURES", "OPENCL_C_ALL_VERSIONS", "ILS_WITH_VERSION")
+
+
+def of_all(workers: list[list[list[Any]]]) -> list[list[Any]]:
+    """The answers of a device that is all workers, [[query, value], ...], of theirs."""
+    tables = [{query: bytes(value) for query, value in answers} for answers in workers]
+    first = tables[0]
+    found = {query: value for query, value in first.items() if all(query in table for table in tables)}
+    for names, choose in ((_SUMS, sum), (_LEAST, min), (_GREATEST, max), (_BITS, _common_bits)):
+        for name in names:
+            if number(name) in found:
+                size = len(found[number(name)])
+                every = [int.from_bytes(table[number(name)], "little") for table in tables]
+                found[number(name)] = choose(every).to_bytes(size, "little")
+    sizes = [struct.unpack("<3Q", table[number("MAX_WORK_ITEM_SIZES")]) for table in tables]
+    found[number("MAX_WORK_ITEM_SIZES")] = struct.pack("<3Q", *map(min, zip(*sizes, strict=True)))
+    words = [set(_text(table[number("EXTENSIONS")]).split()) for table in tables]
+    kept = [name for name in _text(first[number("EXTENSIONS")]).split() if all(name in one for one in words)]
+    found[number("EXTENSIONS")] = " ".join(kept).encode() + b"\0"
+    for name in _LISTS:
+        pairs = [set(_NAME_VERSION.iter_unpack(table[number(name)])) for table in tables]
+        common = [p for p in _NAME_VERSION.iter_unpack(first[number(name)]) if all(p in one for one in pairs)]
+        found[number(name)] = b"".join(_NAME_VERSION.pack(*pair) for pair in common)
+    cores = int.from_bytes(found[number("MAX_COMPUTE_UNITS")], "little")
+    found[number("NAME")] = f"all {len(tables)} workers, {cores} cores".encode() + b"\0"
+    return [[query, value] for query, value in found.items()]
+
+
+def _common_bits(values: list[int]) -> int:
+    common = values[0]
+    for value in values:
+        common &= value
+    return common

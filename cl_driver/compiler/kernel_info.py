@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from ..builtins.library import library_for
 from ..codegen.kernel import emit as codegen
 from ..codegen.layout.arguments import LOCAL, BlockEntry
 from ..device.limits import MAX_WORK_GROUP_SIZE
@@ -76,6 +77,7 @@ def kernel_info(program: Prepared, code: codegen.KernelCode) -> KernelInfo:
         counted_size=code.counted_size,
         apart_args=code.apart_args,
         account=_account(program, code.name),
+        extents=_extents(program, code.name),
         specialisable_args=code.specialisable_args,
         remark=code.remark,
     )
@@ -118,3 +120,20 @@ def _account(program: Prepared, name: str) -> list[int]:
     except Exception as error:  # a profile is not worth a build that fails
         log(1, f"kernel {name} has no account of its bytes and operations: {type(error).__name__}: {error}")
         return []
+
+
+def _extents(program: Prepared, name: str) -> list[int]:
+    """What work-groups read and write, where launches may be cut among machines; [] if they may not be."""
+    if not program.context.settings.get("CL_DRIVER_CLUSTER") or program.is_too_large(name, expanded=True):
+        return []
+    from ..passes.extents.extents import Refusal
+    from ..passes.extents.prepare import extents_of
+
+    point = program.plain_points.get(name) or program.entry_points[name]
+    try:
+        return extents_of(program.module, point, library_for(program.context.target))
+    except Refusal as refusal:
+        log(2, f"kernel {name} is executed by one worker: {refusal}")
+    except Exception as error:  # cut launches are not worth a build that fails
+        log(1, f"kernel {name} is executed by one worker: {type(error).__name__}: {error}")
+    return []

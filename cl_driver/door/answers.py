@@ -96,6 +96,7 @@ KERNEL = Answer(
     arguments=(List(ARGUMENT), ""),
     blocks=(List(U32), "numbers of the blocks that it enqueues, or that these do"),
     account=(List(I64), "bytes and operations of launches (passes/traffic/account.py), or empty"),
+    extents=(List(I64), "what work-groups read and write (passes/extents/extents.py), or empty"),
     specialisable_arguments=(List(U32, 8), "numbers of arguments that there may be code for the values of"),
 )
 

@@ -212,8 +212,8 @@ class KernelInfo(_Record):
     may overlap where the entry runs, or what takes its place ("narrow" and "overlap" excepted);
     specialisable_args: numbers of the arguments for whose values there may be code
     (passes/lower/argument_values.py); account: bytes and operations of launches (passes/traffic/account.py),
-    where a profile is wanted;
-    remark: how it was vectorised, or why not.
+    where a profile is wanted; extents: what work-groups read and write (passes/extents/extents.py), where
+    launches may be cut among machines; remark: how it was vectorised, or why not.
     """
 
     FIELDS = _fields(
@@ -267,6 +267,7 @@ class KernelInfo(_Record):
         apart_args=_list,
         specialisable_args=_list,
         account=_list,
+        extents=_list,
         remark=_text,
     )
     __slots__ = tuple(FIELDS)
@@ -321,6 +322,7 @@ class KernelInfo(_Record):
     apart_args: list[int]
     specialisable_args: list[int]
     account: list[int]
+    extents: list[int]
     remark: str
 
     def to_values(self) -> list[Any]:
@@ -350,8 +352,10 @@ class KernelInfo(_Record):
             raise ExecutableError("malformed KernelInfo.apart_args")
         if not all(type(dimension) is int and 0 <= dimension < 3 for dimension in self.once_along):
             raise ExecutableError("malformed KernelInfo.once_along")
-        if not all(type(number) is int and -(1 << 63) <= number < 1 << 63 for number in self.account):
-            raise ExecutableError("malformed KernelInfo.account")
+        for name in ("account", "extents"):
+            numbers = getattr(self, name)
+            if not all(type(number) is int and -(1 << 63) <= number < 1 << 63 for number in numbers):
+                raise ExecutableError(f"malformed KernelInfo.{name}")
         return self
 
     def _has_buffer(self, index: object) -> bool:

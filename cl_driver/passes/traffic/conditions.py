@@ -11,13 +11,13 @@ from .polynomial import ONE, ZERO, Polynomial, constant, quotient
 from .values import Values
 
 # Comparisons of a and b as b - a - n >= 0 or a - b - n >= 0: whether b comes first, n, whether unsigned.
-_ORDERED = {
+ORDERED = {
     Op.SLessThan: (True, 1, False), Op.SLessThanEqual: (True, 0, False),
     Op.SGreaterThan: (False, 1, False), Op.SGreaterThanEqual: (False, 0, False),
     Op.ULessThan: (True, 1, True), Op.ULessThanEqual: (True, 0, True),
     Op.UGreaterThan: (False, 1, True), Op.UGreaterThanEqual: (False, 0, True),
 }  # fmt: skip
-_OPPOSITE = {
+OPPOSITE = {
     Op.SLessThan: Op.SGreaterThanEqual, Op.SGreaterThanEqual: Op.SLessThan,
     Op.SGreaterThan: Op.SLessThanEqual, Op.SLessThanEqual: Op.SGreaterThan,
     Op.ULessThan: Op.UGreaterThanEqual, Op.UGreaterThanEqual: Op.ULessThan,
@@ -123,8 +123,8 @@ class Conditions:
                 return self._selected(condition, is_true)
             case Op.IEqual | Op.INotEqual if operands[0].type.kind is Kind.INT:
                 return self._equal(operands) if (condition.op is Op.IEqual) == is_true else None
-            case op if op in _ORDERED:
-                return self._ordered(op if is_true else _OPPOSITE[op], operands)
+            case op if op in ORDERED:
+                return self._ordered(op if is_true else OPPOSITE[op], operands)
         return None
 
     def _of_constant(self, condition: Value, is_true: bool) -> list[Polynomial] | None:
@@ -155,7 +155,7 @@ class Conditions:
         a, b = map(self.values.of, operands)
         if a is None or b is None:
             return None
-        b_first, less, is_unsigned = _ORDERED[op]
+        b_first, less, is_unsigned = ORDERED[op]
         low, high = (a, b) if b_first else (b, a)
         found = [high.plus(low, -1).plus(constant(-less))]
         if is_unsigned and low.variables():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ...fast_typing import NamedTuple
+from ...fast_typing import Any, NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class Quotient(NamedTuple):
 
 
 Atom: TypeAlias = "Symbol | Variable | Quotient"
-Product: TypeAlias = "tuple[Atom, ...]"
+Product: TypeAlias = "tuple[Any, ...]"  # of atoms, or of terms of extents/
 
 
 class Polynomial:
@@ -60,6 +60,9 @@ class Polynomial:
 
     def __hash__(self) -> int:
         return self._hash
+
+    def __repr__(self) -> str:
+        return repr(sorted(self.terms.items(), key=repr))
 
     def plus(self, other: Polynomial, times: int = 1) -> Polynomial:
         """The sum with a multiple of another one."""
@@ -107,7 +110,7 @@ def constant(number: int) -> Polynomial:
     return Polynomial([((), number)])
 
 
-def atom(one: Atom) -> Polynomial:
+def atom(one: tuple[Any, ...]) -> Polynomial:
     """A symbol, a variable or a quotient."""
     return Polynomial([((one,), 1)])
 

@@ -54,7 +54,8 @@ static struct cld_request *take_request(struct cld_worker *worker, uint64_t numb
     return request;
 }
 
-void cld_worker_end(struct cld_worker *worker, struct cld_event **failed, struct cld_event **again) {
+void cld_worker_end(struct cld_worker *worker, struct cld_event **failed, struct cld_event **again,
+                    struct cld_request **sums) {
     worker->is_gone = true;
     while (worker->oldest) {
         struct cld_request *request = worker->oldest;
@@ -64,6 +65,10 @@ void cld_worker_end(struct cld_worker *worker, struct cld_event **failed, struct
             *failed = request->command;
         } else if (request->from) {
             cld_transfer_end(worker, request, CL_DEVICE_NOT_AVAILABLE);
+        } else if (request->sum) {
+            request->next = *sums;
+            *sums = request;
+            continue;
         } else {
             cld_copies_arrive(request, CL_DEVICE_NOT_AVAILABLE, again);
         }
@@ -76,9 +81,16 @@ void cld_worker_end(struct cld_worker *worker, struct cld_event **failed, struct
 
 static void end_worker(struct cld_worker *worker) {
     struct cld_event *failed = NULL, *again = NULL;
+    struct cld_request *sums = NULL;
     pthread_mutex_lock(&cld_cluster_lock);
-    cld_worker_end(worker, &failed, &again);
+    cld_worker_end(worker, &failed, &again, &sums);
     pthread_mutex_unlock(&cld_cluster_lock);
+    while (sums) {
+        struct cld_request *request = sums;
+        sums = request->next;
+        cld_sum_arrive(request, CL_DEVICE_NOT_AVAILABLE);
+        free(request);
+    }
     cld_cluster_fail(failed);
     cld_cluster_push(again);
 }
@@ -132,9 +144,13 @@ static void take_data(struct cld_worker *worker, uint64_t number, int64_t status
     pthread_mutex_lock(&cld_cluster_lock);
     struct cld_request *request = take_request(worker, number);
     pthread_mutex_unlock(&cld_cluster_lock);
-    if (request && request->fetch) {
-        if (!status && size != request->size)
-            status = CL_OUT_OF_RESOURCES;
+    if (request && !status && size != request->size)
+        status = CL_OUT_OF_RESOURCES;
+    if (request && request->sum) {
+        if (!status)
+            cld_sum_add(request, bytes);
+        cld_sum_arrive(request, (cl_int)status);
+    } else if (request && request->fetch) {
         if (!status)
             memcpy(request->fetch->copies->mem->data + request->offset, bytes, size);
         pthread_mutex_lock(&cld_cluster_lock);

@@ -13,12 +13,6 @@
 #include "object/mover.h"
 #include "runtime/worker.h"
 
-static struct cld_mem *root_of(struct cld_mem *mem) {
-    while (mem->parent)
-        mem = mem->parent;
-    return mem;
-}
-
 static struct cld_mem *mem_at(const struct cld_event *command, uint32_t i) {
     struct cld_mem *mem = command->more_mems ? command->more_mems[i] : command->mems[i];
     /* Queues are held like memory objects. */
@@ -26,12 +20,17 @@ static struct cld_mem *mem_at(const struct cld_event *command, uint32_t i) {
     return is_mem ? mem : NULL;
 }
 
+/* Whether there is anything in it before a command writes there. */
+static bool has_contents(const struct cld_mem *mem) {
+    return mem->flags & (CL_MEM_USE_HOST_PTR | CL_MEM_COPY_HOST_PTR) || mem->is_external;
+}
+
 struct cld_copies *cld_copies_of(struct cld_mem *mem) {
-    mem = root_of(mem);
+    mem = cld_root_of(mem);
     if (mem->copies)
         return mem->copies;
     struct cld_copies *copies = calloc(1, sizeof *copies);
-    if (!copies || !cld_segments_begin(copies, mem->size)) {
+    if (!copies || !cld_segments_begin(copies, mem->size, has_contents(mem))) {
         free(copies);
         return NULL;
     }
@@ -46,6 +45,7 @@ enum use { USES_NOTHING, READS, WRITES, WRITES_ALL };
 struct used {
     struct cld_copies *copies;
     size_t begin, end;
+    struct cld_bytes_range written; /* of them */
     enum use use;
 };
 
@@ -80,17 +80,39 @@ static enum use use_of(const struct cld_event *command, const struct cld_mem *me
     }
 }
 
+/* What one part of a launch on all workers uses, if that is known. */
+static const struct cld_part_use *part_use(const struct cld_event *command, uint32_t i) {
+    bool is_launch = command->operation == &cld_cluster_operation && command->kernel.message;
+    const struct cld_launch_part *part = is_launch ? command->kernel.message->part : NULL;
+    return part && part->uses[i].is_known ? &part->uses[i] : NULL;
+}
+
+static void take_part(struct used *used, const struct cld_part_use *part) {
+    bool reads = part->read.begin < part->read.end, writes = part->written.begin < part->written.end;
+    used->use = writes ? WRITES : reads ? READS : USES_NOTHING;
+    used->written = part->written;
+    used->begin = !writes || (reads && part->read.begin < part->written.begin) ? part->read.begin
+                                                                               : part->written.begin;
+    used->end = !writes || (reads && part->read.end > part->written.end) ? part->read.end : part->written.end;
+}
+
 /* False: no memory. What it uses may be nothing. */
 static bool find_used(const struct cld_event *command, uint32_t i, struct used *used) {
     struct cld_mem *mem = mem_at(command, i);
     *used = (struct used){.use = mem ? use_of(command, mem, i) : USES_NOTHING};
     if (!used->use)
         return true;
-    const uint8_t *data = root_of(mem)->data;
+    const uint8_t *data = cld_root_of(mem)->data;
     if (!(used->copies = cld_copies_of(mem)))
         return false;
+    const struct cld_part_use *part = part_use(command, i);
+    if (part) {
+        take_part(used, part);
+        return true;
+    }
     used->begin = (size_t)(mem->data - data);
     used->end = used->begin + mem->size;
+    used->written = (struct cld_bytes_range){used->begin, used->end};
     bool has_extent = !cld_command_is_launch(command) && command->operation && command->operation->extent;
     if (!has_extent)
         return true;
@@ -100,6 +122,7 @@ static bool find_used(const struct cld_event *command, uint32_t i, struct used *
         return true;
     used->begin = begin;
     used->end = end;
+    used->written = (struct cld_bytes_range){begin, end};
     if (extent.is_whole && used->use == WRITES)
         used->use = WRITES_ALL;
     return true;
@@ -113,6 +136,7 @@ static bool find(const struct cld_event *command, uint32_t i, bool uses_all, str
         return true;
     used->begin = 0;
     used->end = used->copies->mem->size;
+    used->written = (struct cld_bytes_range){0, used->end};
     if (used->use == WRITES_ALL)
         used->use = WRITES;
     return true;
@@ -121,7 +145,7 @@ static bool find(const struct cld_event *command, uint32_t i, bool uses_all, str
 static bool is_cut_up(const struct cld_event *command) {
     for (uint32_t i = 0; i < command->mem_count; i++) {
         struct cld_mem *mem = mem_at(command, i);
-        const struct cld_copies *copies = mem ? root_of(mem)->copies : NULL;
+        const struct cld_copies *copies = mem ? cld_root_of(mem)->copies : NULL;
         if (copies && cld_segments_are_many(copies))
             return true;
     }
@@ -260,7 +284,8 @@ static bool gather_argument(struct cld_event *command, const struct used *used,
 }
 
 bool cld_copies_gather(struct cld_event *command, struct cld_worker *worker, bool *uses_all) {
-    *uses_all = is_cut_up(command);
+    const struct cld_launch_part *part = command->kernel.message->part;
+    *uses_all = !(part && part->of->is_cut) && is_cut_up(command);
     for (uint32_t i = 0; i < command->mem_count; i++) {
         struct used used;
         if (!find(command, i, *uses_all, &used)) {
@@ -273,7 +298,7 @@ bool cld_copies_gather(struct cld_event *command, struct cld_worker *worker, boo
     return true;
 }
 
-static struct cld_item *buffer_item(int message, const struct cld_copies *copies, uint32_t count) {
+struct cld_item *cld_copies_item(int message, const struct cld_copies *copies, uint32_t count) {
     struct cld_item *item = cld_item_new();
     if (!item)
         return NULL;
@@ -284,7 +309,7 @@ static struct cld_item *buffer_item(int message, const struct cld_copies *copies
 }
 
 static bool send_part(struct cld_worker *worker, struct cld_copies *copies, size_t offset, size_t size) {
-    struct cld_item *item = buffer_item(CLD_WRITE_MESSAGE, copies, 4);
+    struct cld_item *item = cld_copies_item(CLD_WRITE_MESSAGE, copies, 4);
     if (!item)
         return false;
     cld_put_int(&item->message, (int64_t)offset);
@@ -300,10 +325,10 @@ static bool send_part(struct cld_worker *worker, struct cld_copies *copies, size
     return cld_send(worker, item);
 }
 
-static bool send_buffer(struct cld_worker *worker, struct cld_copies *copies) {
+bool cld_copies_tell(struct cld_worker *worker, struct cld_copies *copies) {
     if (copies->known & cld_worker_bit(worker))
         return true;
-    struct cld_item *item = buffer_item(CLD_BUFFER_MESSAGE, copies, 3);
+    struct cld_item *item = cld_copies_item(CLD_BUFFER_MESSAGE, copies, 3);
     if (!item)
         return false;
     cld_put_int(&item->message, (int64_t)copies->mem->size);
@@ -330,7 +355,7 @@ static bool send_segment(struct cld_worker *worker, struct cld_copies *copies, s
 
 static bool send_argument(const struct used *used, struct cld_worker *worker) {
     struct cld_segment *segment = cld_segments_in(used->copies, used->begin, used->end);
-    if (!segment || !send_buffer(worker, used->copies))
+    if (!segment || !cld_copies_tell(worker, used->copies))
         return false;
     for (; segment && segment->begin < used->end; segment = segment->next)
         if (!(segment->valid & cld_worker_bit(worker)) && !send_segment(worker, used->copies, segment))
@@ -339,11 +364,11 @@ static bool send_argument(const struct used *used, struct cld_worker *worker) {
 }
 
 /* Written by the worker, or here where there is none: what others have is worth nothing any more. */
-static void write_segments(const struct used *used, uint64_t worker) {
-    struct cld_segment *segment = cld_segments_in(used->copies, used->begin, used->end);
-    used->copies->version++;
-    for (; segment && segment->begin < used->end; segment = segment->next) {
-        segment->version = used->copies->version;
+static void write_segments(struct cld_copies *copies, struct cld_bytes_range range, uint64_t worker) {
+    struct cld_segment *segment = cld_segments_in(copies, range.begin, range.end);
+    copies->version++;
+    for (; segment && segment->begin < range.end; segment = segment->next) {
+        segment->version = copies->version;
         segment->valid = worker;
         segment->is_here = !worker;
     }
@@ -356,7 +381,7 @@ bool cld_copies_send(struct cld_event *command, struct cld_worker *worker, bool 
             return false;
     for (uint32_t i = 0; i < command->mem_count; i++)
         if (find(command, i, uses_all, &used) && used.use >= WRITES)
-            write_segments(&used, cld_worker_bit(worker));
+            write_segments(used.copies, used.written, cld_worker_bit(worker));
     for (uint32_t i = 0; i < command->mem_count; i++)
         if (find(command, i, uses_all, &used) && used.use)
             cld_segments_join(used.copies);
@@ -401,7 +426,7 @@ static void use_here(struct cld_event *command, bool uses_all) {
         for (; segment && segment->begin < used.end; segment = segment->next)
             segment->users++;
         if (used.use != READS)
-            write_segments(&used, 0);
+            write_segments(used.copies, used.written, 0);
     }
 }
 
@@ -409,7 +434,7 @@ static void use_here(struct cld_event *command, bool uses_all) {
 static void look_in_child(struct cld_event *command) {
     for (uint32_t i = 0; i < command->mem_count; i++) {
         struct cld_mem *mem = mem_at(command, i);
-        const struct cld_copies *copies = mem ? root_of(mem)->copies : NULL;
+        const struct cld_copies *copies = mem ? cld_root_of(mem)->copies : NULL;
         const struct cld_segment *segment = copies ? copies->segments : NULL;
         for (; segment; segment = segment->next)
             if (!segment->is_here)
@@ -481,6 +506,56 @@ static void mem_freed(struct cld_mem *mem) {
     mem->copies = NULL;
     cld_segments_free(copies);
     free(copies);
+}
+
+size_t cld_copies_held(const struct cld_event *command, const struct cld_worker *worker) {
+    size_t held = 0;
+    for (uint32_t i = 0; i < command->mem_count; i++) {
+        struct cld_mem *mem = mem_at(command, i);
+        const struct cld_copies *copies = mem ? cld_root_of(mem)->copies : NULL;
+        const struct cld_segment *segment = copies ? copies->segments : NULL;
+        for (; segment; segment = segment->next)
+            if (segment->valid & cld_worker_bit(worker))
+                held += segment->end - segment->begin;
+    }
+    return held;
+}
+
+bool cld_copies_enter(struct cld_event *command, struct cld_copies *copies, struct cld_bytes_range range) {
+    const struct used used = {.copies = copies, .begin = range.begin, .end = range.end};
+    struct cld_segment *segment = cld_segments_in(copies, range.begin, range.end);
+    if (!segment) {
+        cld_command_fail(command, CL_OUT_OF_HOST_MEMORY);
+        return false;
+    }
+    for (; segment && segment->begin < range.end; segment = segment->next) {
+        if (segment->users) {
+            wait_for(copies, command);
+            return false;
+        }
+        if (!segment->is_here) {
+            fetch_for(command, &used, segment);
+            return false;
+        }
+    }
+    return true;
+}
+
+static void count_users(struct cld_copies *copies, struct cld_bytes_range range, int more) {
+    struct cld_segment *segment = cld_segments_in(copies, range.begin, range.end);
+    for (; segment && segment->begin < range.end; segment = segment->next)
+        segment->users += (uint32_t)more;
+}
+
+void cld_copies_hold(struct cld_copies *copies, struct cld_bytes_range range) {
+    count_users(copies, range, 1);
+    write_segments(copies, range, 0);
+}
+
+void cld_copies_leave(struct cld_copies *copies, struct cld_bytes_range range, struct cld_event **again) {
+    count_users(copies, range, -1);
+    cld_segments_join(copies);
+    wake(copies, again);
 }
 
 static const struct cld_mover mover = {fetch_command, cld_launch_follows, command_ended,

@@ -7,7 +7,9 @@
 
 #include "base/codec.h"
 #include "cluster/cluster.h"
+#include "cluster/extents.h"
 #include "cluster/messages.h"
+#include "memory/mem.h"
 
 /* Bits of a set of workers. */
 enum { CLD_MOST_WORKERS = 64 };
@@ -20,6 +22,8 @@ struct cld_answer {
 
 struct cld_worker {
     uint32_t number;
+    bool is_whole; /* it is all others; no messages go to it */
+    uint64_t compute_units;
     _Atomic bool is_gone;
     int64_t clock; /* to be added to its times, in ns */
     struct cld_device *device;
@@ -49,6 +53,7 @@ struct cld_request {
     size_t offset, size;
     struct cld_worker *from; /* of a transfer */
     uint64_t version;        /* that it is of */
+    struct cld_sum *sum;     /* what is read is to be combined with; or NULL */
 };
 
 /* A segment that is on its way here, in parts. */
@@ -87,7 +92,100 @@ struct cld_copies {
 
 extern pthread_mutex_t cld_cluster_lock;
 
+/* Launches whose failure is a launch's own, of those that it follows on the worker. What has more waits here.
+ */
+enum { CLD_MOST_NEEDED = 8 };
+
+/* A launch's message, ready but for what is known when it is sent. */
+struct cld_launch_message {
+    uint64_t number; /* once it is sent, until then 0; under the lock, as what follows */
+    uint32_t needed_count;
+    uint64_t needed[CLD_MOST_NEEDED]; /* numbers of launches */
+    struct cld_msg arguments;         /* a list; of a part that of the launch */
+    uint64_t only_read;               /* bits: memory objects of the command that it does not write */
+    bool has_local_size;
+    struct cld_launch_part *part;   /* that it is of a launch on all workers, or NULL */
+    struct cld_parts *parts; /* of a launch on all workers, or NULL */
+};
+
+/* Bytes of a memory object's root that a part of a launch uses. */
+struct cld_part_use {
+    bool is_known; /* else all that the argument has */
+    struct cld_bytes_range read, written;
+};
+
+/* What one worker executes of a launch on all of them. */
+struct cld_launch_part {
+    struct cld_event *command; /* for it alone; malloced */
+    struct cld_launch_message message;
+    struct cld_parts *of;
+    struct cld_worker *worker;
+    struct cld_group_range groups;
+    struct cld_part_use *uses; /* of each memory object of the launch */
+    bool has_ended;
+};
+
+/* Numbers of a memory object that the parts of a launch add up, or combine in another way. The workers begin
+ * with neutral ones; this machine combines what they come to with what it has. */
+struct cld_sum {
+    struct cld_parts *of;
+    struct cld_copies *copies;
+    struct cld_bytes_range range; /* of the root */
+    int64_t combination;          /* as in struct cld_argument_extent */
+};
+
+/* A launch on all workers. */
+struct cld_parts {
+    struct cld_whole whole; /* of whose nodes each part's command is one */
+    struct cld_event *command;
+    bool is_cut, is_sent, has_ended;
+    uint32_t count, unsent;
+    uint32_t left; /* parts, and requests for sums, that have not ended */
+    uint32_t sum_count;
+    bool holds_sums;
+    struct cld_sum *sums;
+    struct cld_part_use *uses;
+    struct cld_parts *next; /* of those that were sent, in this order */
+    struct cld_launch_part parts[];
+};
+
+/* The worker that executes a launch. */
+static inline struct cld_worker *cld_worker_of(const struct cld_event *command) {
+    const struct cld_launch_message *message = command->kernel.message;
+    return message && message->part ? message->part->worker : command->queue->device->worker;
+}
+
+/* Without the lock: divides a launch of the device that is all workers into parts (cut.c). Its message has them
+ * then. CL_DEVICE_NOT_AVAILABLE: no worker is left. CL_OUT_OF_HOST_MEMORY. */
+cl_int cld_launch_cut(struct cld_event *command, const struct cld_kernel *kernel);
+void cld_parts_free(struct cld_parts *parts);
+
+/* Without the lock: sends the parts that can be sent. False: the launch has failed before (whole.c). */
+bool cld_parts_start(struct cld_event *command, struct cld_ready *ready);
+
 /* What follows is called with the lock held. */
+
+/* A part was sent. */
+void cld_part_sent(struct cld_launch_part *part, struct cld_ready *ready);
+
+/* Sends what the command has for the worker, if all is there or can be. True: it has failed. */
+bool cld_launch_try(struct cld_event *command, struct cld_worker *worker, struct cld_ready *ready);
+void cld_launch_release(struct cld_event *command, struct cld_ready *ready);
+
+/* True if all sums can be begun: what they are to be added to is here, and used by nobody. False: the command
+ * waits, or has failed (sums.c). */
+bool cld_sums_gather(struct cld_event *command, struct cld_parts *parts);
+/* Of one worker: has it begin with neutral numbers; asks it for what it has come to. False: no memory. */
+bool cld_sums_begin(struct cld_parts *parts, struct cld_worker *worker);
+bool cld_sums_ask(struct cld_parts *parts, struct cld_worker *worker);
+/* What this machine has is what was written last, and may be used. */
+void cld_sums_end(struct cld_parts *parts, struct cld_event **again);
+/* Without the lock, by the thread that receives: bytes that a request for a sum was answered with. */
+void cld_sum_add(const struct cld_request *request, const uint8_t *bytes);
+/* A request for a sum has ended, well or not. */
+void cld_sum_arrive(const struct cld_request *request, cl_int status);
+/* The bytes of a number that changes nothing. */
+size_t cld_sum_neutral(int64_t combination, uint8_t number[static 8]);
 
 /* What is known of a memory object, which is made if there is nothing; NULL: no memory. */
 struct cld_copies *cld_copies_of(struct cld_mem *mem);
@@ -98,6 +196,20 @@ bool cld_copies_gather(struct cld_event *command, struct cld_worker *worker, boo
 
 /* Has the worker have them, as the next thing that it does. False: no memory, or it has gone. */
 bool cld_copies_send(struct cld_event *command, struct cld_worker *worker, bool uses_all);
+
+/* A range that is to be here, and to be used here, until cld_copies_leave(). False: the command waits for it, or
+ * has failed. */
+bool cld_copies_enter(struct cld_event *command, struct cld_copies *copies, struct cld_bytes_range range);
+void cld_copies_hold(struct cld_copies *copies, struct cld_bytes_range range);
+void cld_copies_leave(struct cld_copies *copies, struct cld_bytes_range range, struct cld_event **again);
+
+/* Has the worker have memory for it. False: no memory. */
+bool cld_copies_tell(struct cld_worker *worker, struct cld_copies *copies);
+/* Bytes of what a command uses that the worker has. */
+size_t cld_copies_held(const struct cld_event *command, const struct cld_worker *worker);
+
+/* An item that is a list of so many values, of which the message and the number are the first; NULL: no memory. */
+struct cld_item *cld_copies_item(int message, const struct cld_copies *copies, uint32_t count);
 
 /* For a launch's list of arguments. CL_INVALID_IMAGE_SIZE, CL_OUT_OF_HOST_MEMORY. word: abi/image_abi.h.
  * Without the lock. */
@@ -129,8 +241,8 @@ void cld_places_free(const struct cld_payload *payloads, uint32_t count);
 struct cld_request *cld_request(struct cld_worker *worker, uint64_t number, struct cld_event *command,
                                 size_t offset, size_t size);
 
-/* One segment, which is here alone. False: no memory. */
-bool cld_segments_begin(struct cld_copies *copies, size_t size);
+/* One segment, which is here alone; everywhere where it has no contents yet. False: no memory. */
+bool cld_segments_begin(struct cld_copies *copies, size_t size, bool has_contents);
 void cld_segments_free(struct cld_copies *copies);
 
 /* The first of those that make up [begin, end), which are cut where it begins and ends. NULL: no memory. */
@@ -177,7 +289,8 @@ bool cld_program_send(struct cld_event *command, struct cld_worker *worker);
 
 /* The worker has gone: what it was to answer never comes. Commands that have failed by that, and those that
  * look again, are added to the lists. */
-void cld_worker_end(struct cld_worker *worker, struct cld_event **failed, struct cld_event **again);
+void cld_worker_end(struct cld_worker *worker, struct cld_event **failed, struct cld_event **again,
+                    struct cld_request **sums);
 
 /* Without the lock: commands that may have become ready are executed; launches that failed are completed. */
 void cld_cluster_push(struct cld_event *again);
@@ -200,6 +313,12 @@ void *cld_send_all(void *descriptor);
 
 /* The process that the cluster's threads are in: after a fork a child has none. */
 bool cld_cluster_is_here(void);
+
+static inline struct cld_mem *cld_root_of(struct cld_mem *mem) {
+    while (mem->parent)
+        mem = mem->parent;
+    return mem;
+}
 
 static inline uint64_t cld_worker_bit(const struct cld_worker *worker) {
     return (uint64_t)1 << worker->number;

@@ -10,20 +10,6 @@
 #include "object/call.h"
 #include "runtime/ready.h"
 
-/* Launches whose failure is a launch's own, of those that it follows on the worker. What has more waits here.
- */
-enum { MOST_NEEDED = 8 };
-
-/* A launch's message, ready but for what is known when it is sent. */
-struct cld_launch_message {
-    uint64_t number; /* once it is sent, until then 0; under the lock, as what follows */
-    uint32_t needed_count;
-    uint64_t needed[MOST_NEEDED]; /* numbers of launches */
-    struct cld_msg arguments;     /* a list */
-    uint64_t only_read;           /* bits: memory objects of the command that it does not write */
-    bool has_local_size;
-};
-
 static cl_int put_argument(struct cld_msg *list, const struct cld_kernel *kernel, uint32_t i) {
     const struct cld_arg_info *arg = &kernel->info->args[i];
     const uint8_t *value = kernel->block + arg->offset;
@@ -104,7 +90,9 @@ cl_int cld_cluster_launch(struct cld_event *command, const struct cld_kernel *ke
     cld_put_list(&message->arguments, info->arg_count);
     for (uint32_t i = 0; i < info->arg_count; i++)
         CLD_TRY(put_argument(&message->arguments, kernel, i));
-    return message->arguments.failed ? CL_OUT_OF_HOST_MEMORY : CL_SUCCESS;
+    if (message->arguments.failed)
+        return CL_OUT_OF_HOST_MEMORY;
+    return command->queue->device->worker->is_whole ? cld_launch_cut(command, kernel) : CL_SUCCESS;
 }
 
 static void put_sizes(struct cld_msg *msg, const uint64_t *sizes, uint32_t count) {
@@ -125,7 +113,7 @@ static bool may_follow(struct cld_event *command, const struct cld_event *before
         return false;
     if (!passes_errors)
         return true;
-    if (message->needed_count == MOST_NEEDED)
+    if (message->parts || message->needed_count == CLD_MOST_NEEDED)
         return false;
     message->needed[message->needed_count++] = before->kernel.message->number;
     return true;
@@ -142,10 +130,8 @@ bool cld_launch_follows(struct cld_event *command, struct cld_event *before, boo
     return follows;
 }
 
-/* With the lock held: of those that wait for a launch that was just sent, those that may follow it wait no
- * more.
- */
-static void release_followers(struct cld_event *command, struct cld_ready *ready) {
+/* Of those that wait for a launch that was just sent, those that may follow it wait no more. */
+void cld_launch_release(struct cld_event *command, struct cld_ready *ready) {
     struct cld_edge *edge = atomic_exchange_explicit(&command->dependents, NULL, memory_order_acq_rel);
     while (edge) {
         struct cld_edge *next = edge->next;
@@ -164,6 +150,17 @@ static void release_followers(struct cld_event *command, struct cld_ready *ready
     }
 }
 
+/* Which groups of the launch are executed, if not all. */
+static void put_groups(struct cld_msg *msg, const struct cld_launch_part *part) {
+    if (!part || !part->of->is_cut) {
+        cld_put_none(msg);
+        return;
+    }
+    const struct cld_group_range *groups = &part->groups;
+    const uint64_t numbers[3] = {groups->dimension, groups->first, groups->last};
+    put_sizes(msg, numbers, 3);
+}
+
 static bool send_launch(struct cld_event *command, struct cld_worker *worker) {
     struct cld_launch_message *message = command->kernel.message;
     const struct cld_launch *launch = &command->kernel.launch;
@@ -172,7 +169,7 @@ static bool send_launch(struct cld_event *command, struct cld_worker *worker) {
     if (!item)
         return false;
     struct cld_msg *msg = &item->message;
-    cld_put_list(msg, 9);
+    cld_put_list(msg, 10);
     cld_put_int(msg, CLD_LAUNCH_MESSAGE);
     cld_put_int(msg, (int64_t)number);
     cld_put_int(msg, (int64_t)command->kernel.info->executable->cluster_number);
@@ -184,6 +181,7 @@ static bool send_launch(struct cld_event *command, struct cld_worker *worker) {
     else
         cld_put_none(msg);
     put_sizes(msg, message->needed, message->needed_count);
+    put_groups(msg, message->part);
     void *arguments = cld_msg_grow(msg, message->arguments.size);
     if (arguments)
         memcpy(arguments, message->arguments.data, message->arguments.size);
@@ -197,6 +195,33 @@ static bool send_launch(struct cld_event *command, struct cld_worker *worker) {
     return cld_send(worker, item);
 }
 
+static bool send(struct cld_event *command, struct cld_worker *worker, bool uses_all) {
+    struct cld_launch_part *part = command->kernel.message->part;
+    return cld_program_send(command, worker) && cld_copies_send(command, worker, uses_all) &&
+           cld_images_send(command, worker) && (!part || cld_sums_begin(part->of, worker)) &&
+           send_launch(command, worker) && (!part || cld_sums_ask(part->of, worker));
+}
+
+bool cld_launch_try(struct cld_event *command, struct cld_worker *worker, struct cld_ready *ready) {
+    struct cld_launch_part *part = command->kernel.message->part;
+    bool uses_all;
+    if (worker->is_gone) {
+        cld_command_fail(command, CL_DEVICE_NOT_AVAILABLE);
+        return true;
+    }
+    if (!cld_copies_gather(command, worker, &uses_all))
+        return atomic_load_explicit(&command->error, memory_order_relaxed) != 0;
+    if (!send(command, worker, uses_all)) {
+        cld_command_fail(command, CL_OUT_OF_HOST_MEMORY);
+        return true;
+    }
+    if (part)
+        cld_part_sent(part, ready);
+    else
+        cld_launch_release(command, ready);
+    return false;
+}
+
 /* True: it is sent, or will be when what it uses has come. */
 static bool start(struct cld_event *command, struct cld_self *self, struct cld_ready *ready) {
     (void)self;
@@ -206,24 +231,12 @@ static bool start(struct cld_event *command, struct cld_self *self, struct cld_r
         cld_command_fail(command, CL_DEVICE_NOT_AVAILABLE);
         return false;
     }
-    struct cld_worker *worker = command->queue->device->worker;
+    if (command->kernel.message->parts)
+        return cld_parts_start(command, ready);
     pthread_mutex_lock(&cld_cluster_lock);
-    bool is_done = worker->is_gone, uses_all;
-    if (worker->is_gone) {
-        cld_command_fail(command, CL_DEVICE_NOT_AVAILABLE);
-    } else if (cld_copies_gather(command, worker, &uses_all)) {
-        bool is_sent = cld_program_send(command, worker) && cld_copies_send(command, worker, uses_all) &&
-                       cld_images_send(command, worker) && send_launch(command, worker);
-        if (is_sent)
-            release_followers(command, ready);
-        else
-            cld_command_fail(command, CL_OUT_OF_HOST_MEMORY);
-        is_done = !is_sent;
-    } else {
-        is_done = atomic_load_explicit(&command->error, memory_order_relaxed) != 0;
-    }
+    bool has_failed = cld_launch_try(command, cld_worker_of(command), ready);
     pthread_mutex_unlock(&cld_cluster_lock);
-    return !is_done;
+    return !has_failed;
 }
 
 /* Of one that could not start, whose error is known. */
@@ -238,6 +251,8 @@ static void end(struct cld_event *command, cl_int status) {
     struct cld_launch_message *message = command->kernel.message;
     command->kernel.message = NULL;
     pthread_mutex_unlock(&cld_cluster_lock);
+    if (message && message->parts)
+        cld_parts_free(message->parts);
     if (message)
         cld_msg_free(&message->arguments);
     free(message);

@@ -18,6 +18,7 @@ enum cld_to_worker {
     CLD_CONNECT_MESSAGE = 11,
     CLD_IMAGE_MESSAGE = 12,
     CLD_FORGET_IMAGE_MESSAGE = 13,
+    CLD_FILL_MESSAGE = 14,
 };
 
 enum cld_from_worker {

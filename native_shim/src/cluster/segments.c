@@ -7,11 +7,12 @@
 /* More of them are not worth their time: then commands are taken to use all. */
 enum { MOST_SEGMENTS = 64 };
 
-bool cld_segments_begin(struct cld_copies *copies, size_t size) {
+bool cld_segments_begin(struct cld_copies *copies, size_t size, bool has_contents) {
     struct cld_segment *segment = calloc(1, sizeof *segment);
     if (!segment)
         return false;
-    *segment = (struct cld_segment){.end = size, .is_here = true};
+    *segment = (struct cld_segment){
+        .end = size, .is_here = true, .valid = has_contents ? 0 : UINT64_MAX};
     copies->segments = segment;
     copies->segment_count = 1;
     return true;

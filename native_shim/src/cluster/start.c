@@ -21,7 +21,9 @@ enum { STEPS = 4, SPARE_TIME = 5 };
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static uint32_t worker_count;
 static struct cld_worker *workers;
-static struct cld_device *devices[CLD_MOST_WORKERS];
+static struct cld_worker whole; /* all of them, where that is a device */
+static struct cld_device *devices[CLD_MOST_WORKERS + 1];
+static uint32_t device_count;
 static struct cld_msg hello; /* what answers point into */
 
 static int64_t timeout(void) {
@@ -93,7 +95,16 @@ static bool receive_hello(int descriptor) {
     return place && cld_cluster_receive(descriptor, place, (size_t)head.size);
 }
 
-/* [address, [[query, value], ...]] */
+static uint64_t compute_units(const struct cld_worker *worker) {
+    cl_uint units = 0;
+    size_t size;
+    const void *answer = cld_cluster_answer(worker->device, CL_DEVICE_MAX_COMPUTE_UNITS, &size);
+    if (answer && size == sizeof units)
+        memcpy(&units, answer, sizeof units);
+    return units ? units : 1;
+}
+
+/* [address, [[query, value], ...]]; without an address it is all of them. */
 static bool read_worker(struct cld_worker *worker, uint32_t number) {
     size_t size;
     *worker = (struct cld_worker){.number = number};
@@ -102,6 +113,7 @@ static bool read_worker(struct cld_worker *worker, uint32_t number) {
     if (cld_get_list(&hello) != 2)
         return false;
     cld_get_bytes(&hello, &size); /* the address, which is for the log of the other process */
+    worker->is_whole = !size;
     worker->answer_count = cld_get_list(&hello);
     if (hello.failed || worker->answer_count > hello.size)
         return false;
@@ -117,6 +129,7 @@ static bool read_worker(struct cld_worker *worker, uint32_t number) {
     if (!worker->device)
         return false;
     worker->device->worker = worker;
+    worker->compute_units = compute_units(worker);
     return true;
 }
 
@@ -130,14 +143,20 @@ static bool give_threads(struct cld_device *device, const struct cld_device *roo
     return true;
 }
 
-static uint32_t read_workers(const struct cld_device *root) {
-    uint32_t count = 0;
-    while (hello.at < hello.size && count < CLD_MOST_WORKERS && read_worker(&workers[count], count) &&
-           give_threads(workers[count].device, root)) {
-        devices[count] = workers[count].device;
-        count++;
+static void read_workers(const struct cld_device *root) {
+    struct cld_worker *worker = workers;
+    while (hello.at < hello.size && device_count <= CLD_MOST_WORKERS && !whole.is_whole) {
+        if (!read_worker(worker, worker_count) || !give_threads(worker->device, root))
+            return;
+        if (worker->is_whole) {
+            whole = *worker;
+            whole.device->worker = &whole;
+        } else {
+            worker = &workers[++worker_count];
+        }
+        devices[device_count] = whole.is_whole ? whole.device : workers[device_count].device;
+        device_count++;
     }
-    return count;
 }
 
 static const struct cld_device *root_device;
@@ -151,18 +170,18 @@ static void connect_cluster(void) {
         return;
     }
     limit(descriptor, STEPS * timeout());
-    workers = calloc(CLD_MOST_WORKERS, sizeof *workers);
+    workers = calloc(CLD_MOST_WORKERS + 1, sizeof *workers);
     if (!workers || !cld_share_memory(descriptor) || !receive_hello(descriptor)) {
         cld_log(1, "there is no cluster at %s", cld_setting(CL_DRIVER_CLUSTER_SETTING));
         close(descriptor);
         return;
     }
-    worker_count = read_workers(root_device);
+    read_workers(root_device);
     limit(descriptor, timeout() + SPARE_TIME);
     cld_copies_begin();
     if (!worker_count || !cld_cluster_start_threads(descriptor)) {
         cld_log(1, "the cluster at %s has no devices", cld_setting(CL_DRIVER_CLUSTER_SETTING));
-        worker_count = 0;
+        worker_count = device_count = 0;
         close(descriptor);
     }
 }
@@ -171,7 +190,7 @@ uint32_t cld_cluster_devices(const struct cld_device *root, struct cld_device *c
     root_device = root;
     pthread_once(&once, connect_cluster);
     *found = devices;
-    return worker_count;
+    return device_count;
 }
 
 const void *cld_cluster_answer(const struct cld_device *device, cl_device_info query, size_t *size) {

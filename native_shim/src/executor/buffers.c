@@ -28,7 +28,7 @@ bool cld_execute_buffer(struct cld_executor *executor, struct cld_msg *msg) {
 
 void cld_buffer_free(struct cld_remote_buffer *buffer) {
     cld_await_no_more(buffer, 0, SIZE_MAX);
-    for (struct cld_part *part = buffer->parts, *next; part; part = next) {
+    for (struct cld_buffer_part *part = buffer->parts, *next; part; part = next) {
         next = part->next;
         clReleaseMemObject(part->handle);
         free(part);
@@ -51,7 +51,7 @@ cl_int cld_part_of(struct cld_executor *executor, struct cld_msg *msg, struct cl
     *handle = buffer->handle;
     if (!offset && size == buffer->size)
         return CL_SUCCESS;
-    struct cld_part *part = buffer->parts;
+    struct cld_buffer_part *part = buffer->parts;
     while (part && (part->offset != offset || part->size != size))
         part = part->next;
     if (!part) {

@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "executor/internal.h"
+#include "launch/kernel_command.h"
 
 enum { MOST_WAITS = 16, MOST_DIMENSIONS = 3 };
 
@@ -80,6 +81,20 @@ static bool execute_write(struct cld_executor *executor, struct cld_batch *batch
     cld_pending_watch(pending, event);
     clReleaseEvent(event);
     cld_await_no_more(buffer, offset, size);
+    return true;
+}
+
+static bool execute_fill(struct cld_executor *executor, struct cld_msg *msg) {
+    uint64_t number = (uint64_t)cld_get_int(msg);
+    size_t offset = (size_t)cld_get_int(msg), size = (size_t)cld_get_int(msg), pattern_size;
+    const void *pattern = cld_get_bytes(msg, &pattern_size);
+    struct cld_remote_buffer *buffer = cld_numbers_find(&executor->buffers, number);
+    if (msg->failed)
+        return false;
+    /* Without the buffer, or room, the commands that want it fail. */
+    if (buffer && !clEnqueueFillBuffer(executor->queue, buffer->handle, pattern, pattern_size, offset, size, 0,
+                                       NULL, NULL))
+        cld_await_no_more(buffer, offset, size);
     return true;
 }
 
@@ -214,13 +229,34 @@ static void remember_launch(struct cld_executor *executor, uint64_t number, cl_e
     free(launch);
 }
 
+/* Which groups of the launch are to be executed. False: all. */
+static bool get_part(struct cld_msg *msg, uint32_t dimensions, bool has_local, struct cld_group_range *part) {
+    size_t numbers[MOST_DIMENSIONS];
+    if (cld_get_none(msg))
+        return false;
+    get_sizes(msg, MOST_DIMENSIONS, numbers);
+    if (msg->failed || numbers[0] >= dimensions || !has_local)
+        msg->failed = true;
+    else
+        *part = (struct cld_group_range){(uint32_t)numbers[0], numbers[1], numbers[2]};
+    return true;
+}
+
+/* Whether a launch of these sizes has these groups. */
+static bool has_groups(const struct cld_group_range *part, size_t (*sizes)[MOST_DIMENSIONS]) {
+    size_t size = sizes[1][part->dimension], local = sizes[2][part->dimension];
+    return local && part->first < part->last && part->last <= size / local + (size % local != 0);
+}
+
 static cl_int enqueue(struct cld_pending *pending, cl_kernel kernel, uint32_t dimensions,
-                      size_t (*sizes)[MOST_DIMENSIONS], bool has_local) {
+                      size_t (*sizes)[MOST_DIMENSIONS], bool has_local, const struct cld_group_range *part) {
     cl_event event;
     const struct cld_waits *waits = &pending->waits;
-    cl_int status = clEnqueueNDRangeKernel(pending->executor->queue, kernel, dimensions, sizes[0], sizes[1],
-                                           has_local ? sizes[2] : NULL, waits->count,
-                                           waits->count ? waits->events : NULL, &event);
+    const struct cld_wait wait = {waits->count, waits->count ? waits->events : NULL, &event, NULL};
+    const struct cld_launch_sizes launch = {dimensions, sizes[0], sizes[1], has_local ? sizes[2] : NULL, part};
+    if (part && !has_groups(part, sizes))
+        return CL_INVALID_WORK_GROUP_SIZE;
+    cl_int status = cld_launch_enqueue(pending->executor->queue, kernel, &launch, &wait);
     if (status)
         return status;
     remember_launch(pending->executor, pending->number, event);
@@ -244,6 +280,8 @@ static bool execute_launch(struct cld_executor *executor, struct cld_msg *msg) {
         return false;
     struct cld_waits *waits = &pending->waits;
     cl_int status = get_waits(executor, msg, waits);
+    struct cld_group_range part = {0};
+    bool is_part = get_part(msg, dimensions, has_local, &part);
     uint32_t count = cld_get_list(msg);
     if (!status && !msg->failed)
         status = cld_remote_kernel_of(executor, program, name, name_size, &kernel);
@@ -252,7 +290,7 @@ static bool execute_launch(struct cld_executor *executor, struct cld_msg *msg) {
         status = status ? status : error;
     }
     if (!status && !msg->failed)
-        status = enqueue(pending, kernel, dimensions, sizes, has_local);
+        status = enqueue(pending, kernel, dimensions, sizes, has_local, is_part ? &part : NULL);
     if (status || msg->failed)
         cld_pending_free(pending);
     if (status && !msg->failed) {
@@ -268,10 +306,12 @@ bool cld_execute(struct cld_executor *executor, struct cld_batch *batch, struct 
     int64_t kind = cld_get_int(msg);
     if (batch->is_peer)
         return kind == CLD_ARRIVE_MESSAGE && count == 3 && cld_execute_arrive(executor, batch, msg);
-    if (kind == CLD_LAUNCH_MESSAGE && count == 9)
+    if (kind == CLD_LAUNCH_MESSAGE && count == 10)
         return execute_launch(executor, msg);
     if (kind == CLD_WRITE_MESSAGE && count == 4)
         return execute_write(executor, batch, msg);
+    if (kind == CLD_FILL_MESSAGE && count == 5)
+        return execute_fill(executor, msg);
     if (kind == CLD_READ_MESSAGE && count == 5)
         return execute_read(executor, msg, false);
     if (kind == CLD_SEND_MESSAGE && count == 6)

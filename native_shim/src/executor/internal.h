@@ -23,8 +23,8 @@ struct cld_numbers {
 };
 
 /* A part of a buffer that a kernel has had as an argument. */
-struct cld_part {
-    struct cld_part *next;
+struct cld_buffer_part {
+    struct cld_buffer_part *next;
     size_t offset, size;
     cl_mem handle;
 };
@@ -51,7 +51,7 @@ struct cld_remote_buffer {
     struct cld_numbered numbered;
     cl_mem handle;
     size_t size;
-    struct cld_part *parts;
+    struct cld_buffer_part *parts;
     struct cld_awaited *awaited;
 };
 

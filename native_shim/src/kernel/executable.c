@@ -152,13 +152,14 @@ static bool take_blocks(struct cld_kernel_info *info, const struct cld_answer_ke
     return true;
 }
 
-static bool take_account(struct cld_kernel_info *info, const struct cld_answer_kernel *answer) {
-    if (!answer->account_count)
+/* A copy of the numbers, if there are any. */
+static bool take_numbers(int64_t **numbers, uint32_t *count, const int64_t *given, uint32_t given_count) {
+    if (!given_count)
         return true;
-    if (!(info->account = malloc(answer->account_count * sizeof *info->account)))
+    if (!(*numbers = malloc(given_count * sizeof **numbers)))
         return false;
-    memcpy(info->account, answer->account, answer->account_count * sizeof *info->account);
-    info->account_count = answer->account_count;
+    memcpy(*numbers, given, given_count * sizeof **numbers);
+    *count = given_count;
     return true;
 }
 
@@ -238,7 +239,8 @@ static struct cld_kernel_info *take_kernel(struct cld_executable *executable, st
     info->apart = answer->apart;
     char *symbol = strndup(answer->symbol.data, answer->symbol.size);
     bool is_whole = take_args(info, answer) && take_specialisable(info, answer) &&
-                    take_blocks(info, answer) && take_account(info, answer) && info->name && symbol &&
+                    take_blocks(info, answer) && take_numbers(&info->account, &info->account_count, answer->account, answer->account_count) &&
+                    take_numbers(&info->extents, &info->extent_count, answer->extents, answer->extents_count) && info->name && symbol &&
                     find_entry(code, symbol, &info->entry) &&
                     (!(info->flags & CLD_KERNEL_BLOCK) || is_block(info));
     free(symbol);

@@ -11,7 +11,13 @@
 struct cld_launch_sizes {
     cl_uint work_dim;
     const size_t *offset, *size, *local;
+    const struct cld_group_range *part; /* NULL: all groups */
 };
+
+/* clEnqueueNDRangeKernel, of a part of its groups if sizes has one, which is in the range; then it has local
+ * sizes. */
+cl_int cld_launch_enqueue(cl_command_queue queue, cl_kernel kernel, const struct cld_launch_sizes *sizes,
+                          const struct cld_wait *wait);
 
 /* A command that executes the kernel with the arguments that it has now; kernel may be a copy. is_complete:
  * NULL, or, where arguments may be set later, set to whether all are; if not, only the sizes are checked. */

@@ -14,6 +14,7 @@
 #include "launch/kernel_command.h"
 #include "launch/launch_code.h"
 #include "launch/ndrange.h"
+#include "launch/part_launch.h"
 #include "launch/privatised_histogram.h"
 #include "loader/printf.h"
 #include "memory/image.h"
@@ -318,6 +319,7 @@ static const struct cld_operation kernel_operation = {.begin = begin_kernel,
 
 __attribute__((constructor)) static void register_launches(void) {
     cld_checked_launches(&kernel_operation, cld_launch_has_room);
+    cld_part_launches(&kernel_operation);
 }
 
 static const struct cld_operation *launch_operation(const struct cld_queue *queue) {
@@ -340,15 +342,21 @@ static void begin(struct cld_event *command, struct cld_kernel_info *info) {
     command->panel = 0;
 }
 
-/* What is run, of a launch whose arguments and sizes are known. */
-static cl_int choose_code(struct cld_event *command, const struct cld_kernel *kernel) {
+/* What is run, of a launch whose arguments and sizes are known. part: what it is of a launch, or NULL. */
+static cl_int choose_code(struct cld_event *command, const struct cld_kernel *kernel,
+                          struct cld_group_range *part) {
     struct cld_kernel_info *info = command->kernel.info;
     struct cld_launch *launch = &command->kernel.launch;
-    if (cld_variant_exchanges(info, launch))
+    if (cld_variant_exchanges(info, launch)) {
         cld_ndrange_exchange(launch);
-    else
+        if (part && part->dimension < 2)
+            part->dimension = 1 - part->dimension;
+    } else {
         command->kernel.is_plain = (info->flags & CLD_KERNEL_EXCHANGED) != 0;
-    if (info->flags & CLD_KERNEL_FREE_GROUPS)
+    }
+    if (info->flags & CLD_KERNEL_FREE_GROUPS && part)
+        cld_part_launch_regroup(command->queue, info, launch, part);
+    else if (info->flags & CLD_KERNEL_FREE_GROUPS)
         cld_ndrange_regroup(command->queue, info, launch);
     cl_int status = cld_variant_choose(command, kernel);
     uint64_t scratch_size;
@@ -372,6 +380,7 @@ static cl_int fill(struct cld_event *command, const struct cld_kernel *kernel,
                    const struct cld_launch_sizes *sizes, bool is_complete) {
     struct cld_kernel_info *info = command->kernel.info;
     struct cld_launch *launch = &command->kernel.launch;
+    struct cld_group_range part = sizes->part ? *sizes->part : (struct cld_group_range){0};
     bool empty = false;
     if (is_complete)
         CLD_TRY(snapshot(command, kernel));
@@ -383,7 +392,7 @@ static cl_int fill(struct cld_event *command, const struct cld_kernel *kernel,
     if (is_complete && !is_here)
         CLD_TRY(cld_cluster_launch(command, kernel, sizes->local));
     if (is_complete && !empty && is_here)
-        CLD_TRY(choose_code(command, kernel));
+        CLD_TRY(choose_code(command, kernel, sizes->part ? &part : NULL));
     if (is_complete && is_here)
         CLD_TRY(place_local(command, kernel));
     /* "If global_work_size is NULL, or the value in any passed dimension is 0 then the kernel command will
@@ -393,6 +402,8 @@ static cl_int fill(struct cld_event *command, const struct cld_kernel *kernel,
         command->estimate = 0;
     else
         estimate(command, info, 1);
+    CLD_REQUIRE(!sizes->part || !command->total || cld_part_launch_take(command, &part),
+                CL_OUT_OF_HOST_MEMORY, "no memory");
     return CL_SUCCESS;
 }
 
@@ -481,8 +492,14 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueNDRangeKernel(cl_command_queue command_
                                                        cl_uint num_events_in_wait_list,
                                                        const cl_event *event_wait_list, cl_event *event) {
     struct cld_wait wait = {.count = num_events_in_wait_list, .list = event_wait_list, .event = event};
-    const struct cld_launch_sizes sizes = {work_dim, global_work_offset, global_work_size, local_work_size};
+    const struct cld_launch_sizes sizes = {work_dim, global_work_offset, global_work_size, local_work_size,
+                                           NULL};
     return launch_kernel(command_queue, kernel, CL_COMMAND_NDRANGE_KERNEL, &sizes, &wait);
+}
+
+cl_int cld_launch_enqueue(cl_command_queue queue, cl_kernel kernel, const struct cld_launch_sizes *sizes,
+                          const struct cld_wait *wait) {
+    return launch_kernel(queue, kernel, CL_COMMAND_NDRANGE_KERNEL, sizes, wait);
 }
 
 /* "equivalent to calling clEnqueueNDRangeKernel with work_dim set to 1, global_work_offset set to NULL,
@@ -492,6 +509,6 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueTask(cl_command_queue command_queue, cl
                                               const cl_event *event_wait_list, cl_event *event) {
     struct cld_wait wait = {.count = num_events_in_wait_list, .list = event_wait_list, .event = event};
     static const size_t one = 1;
-    static const struct cld_launch_sizes sizes = {1, NULL, &one, &one};
+    static const struct cld_launch_sizes sizes = {1, NULL, &one, &one, NULL};
     return launch_kernel(command_queue, kernel, CL_COMMAND_TASK, &sizes, &wait);
 }

@@ -9,7 +9,7 @@
 
 static struct cld_launch_sizes sizes_of(const struct cld_recorded_launch *launch) {
     return (struct cld_launch_sizes){launch->work_dim, launch->offset, launch->has_size ? launch->size : NULL,
-                                     launch->has_local ? launch->local : NULL};
+                                     launch->has_local ? launch->local : NULL, NULL};
 }
 
 cl_int cld_recorded_launch_prepare(struct cld_recorded_launch *launch, struct cld_queue *queue,

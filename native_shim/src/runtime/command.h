@@ -63,6 +63,12 @@ struct cld_whole {
     bool looks; /* nodes are to look for better code, and to take the time, also if they are short */
 };
 
+/* Work-groups along one dimension, [first, last), and all along the others. */
+struct cld_group_range {
+    uint32_t dimension;
+    uint64_t first, last;
+};
+
 /* Memory from one byte to behind another. */
 struct cld_extent {
     const uint8_t *begin, *end;

@@ -36,16 +36,16 @@ kernel void spin(global volatile int *x) {
 
 
 class Host:
-    """A context of some devices, by their number, with a queue for each. notified: what its callback is
-    told."""
+    """A context of some devices, by their number, with a queue for each. most: how many there are. notified:
+    what its callback is told."""
 
-    def __init__(self, *numbers: int, profiled: bool = False) -> None:
+    def __init__(self, *numbers: int, profiled: bool = False, most: int = 3) -> None:
         self.cl = OpenCL("libOpenCL.so.1")
         found = (_HANDLE * 16)()
         count = ctypes.c_uint32()
         self.cl.ok("clGetDeviceIDs", self.cl.platform(), cl.CL_DEVICE_TYPE_ALL, 16, found, count)
         self.every = list(found[: count.value])
-        assert len(self.every) == 3, f"{len(self.every)} devices"
+        assert len(self.every) == most, f"{len(self.every)} devices"
         self.devices = [self.every[number] for number in numbers]
         self.notified: list[bytes] = []
         self._notify = ContextNotify(lambda text, *_: self.notified.append(text))

@@ -1,0 +1,1 @@
+"""Which bytes the work-groups of a kernel read and write, as launches evaluate it."""

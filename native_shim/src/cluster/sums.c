@@ -1,0 +1,177 @@
+/* What the parts of a launch add up by atomics, or combine in another way whose order does not matter: each worker
+ * begins with numbers that change nothing, and this machine combines what they come to. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cluster/internal.h"
+#include "memory/mem.h"
+
+enum { MOST_NUMBER = 8 };
+
+size_t cld_sum_neutral(int64_t combination, uint8_t number[static MOST_NUMBER]) {
+    size_t size = (size_t)combination / 16;
+    const double minus_zero = -0.0; /* 0.0 would make 0.0 of it */
+    const float minus_zero_float = -0.0F;
+    const uint16_t minus_zero_half = 0x8000;
+    memset(number, 0, MOST_NUMBER);
+    switch (combination % 16) {
+    case CLD_COMBINE_FADD:
+        memcpy(number,
+               size == 8   ? (const void *)&minus_zero
+               : size == 4 ? (const void *)&minus_zero_float
+                           : (const void *)&minus_zero_half,
+               size);
+        break;
+    case CLD_COMBINE_AND:
+    case CLD_COMBINE_UMIN:
+        memset(number, 0xff, size);
+        break;
+    case CLD_COMBINE_SMIN:
+        memset(number, 0xff, size);
+        number[size - 1] = 0x7f;
+        break;
+    case CLD_COMBINE_SMAX:
+        number[size - 1] = 0x80;
+        break;
+    default: /* ADD, OR, XOR, UMAX */
+        break;
+    }
+    return size;
+}
+
+/* NUMBER: how they are added; SIGNED, UNSIGNED: how they are compared. */
+#define COMBINE_ALL(TYPE, SIGNED)                                                                            \
+    static void combine_##TYPE(int64_t combination, uint8_t *to, const uint8_t *from, size_t size) {         \
+        for (size_t at = 0; at + sizeof(TYPE) <= size; at += sizeof(TYPE)) {                                 \
+            TYPE a, b;                                                                                       \
+            memcpy(&a, to + at, sizeof a);                                                                   \
+            memcpy(&b, from + at, sizeof b);                                                                 \
+            switch (combination) {                                                                           \
+            case CLD_COMBINE_ADD:                                                                            \
+                a += b;                                                                                      \
+                break;                                                                                       \
+            case CLD_COMBINE_AND:                                                                            \
+                a &= b;                                                                                      \
+                break;                                                                                       \
+            case CLD_COMBINE_OR:                                                                             \
+                a |= b;                                                                                      \
+                break;                                                                                       \
+            case CLD_COMBINE_XOR:                                                                            \
+                a ^= b;                                                                                      \
+                break;                                                                                       \
+            case CLD_COMBINE_SMIN:                                                                           \
+                a = (SIGNED)b < (SIGNED)a ? b : a;                                                           \
+                break;                                                                                       \
+            case CLD_COMBINE_SMAX:                                                                           \
+                a = (SIGNED)b > (SIGNED)a ? b : a;                                                           \
+                break;                                                                                       \
+            case CLD_COMBINE_UMIN:                                                                           \
+                a = b < a ? b : a;                                                                           \
+                break;                                                                                       \
+            default:                                                                                         \
+                a = b > a ? b : a;                                                                           \
+            }                                                                                                \
+            memcpy(to + at, &a, sizeof a);                                                                   \
+        }                                                                                                    \
+    }
+COMBINE_ALL(uint32_t, int32_t)
+COMBINE_ALL(uint64_t, int64_t)
+
+#define ADD_ALL(TYPE)                                                                                        \
+    static void add_##TYPE(uint8_t *to, const uint8_t *from, size_t size) {                                  \
+        for (size_t at = 0; at + sizeof(TYPE) <= size; at += sizeof(TYPE)) {                                 \
+            TYPE a, b;                                                                                       \
+            memcpy(&a, to + at, sizeof a);                                                                   \
+            memcpy(&b, from + at, sizeof b);                                                                 \
+            a += b;                                                                                          \
+            memcpy(to + at, &a, sizeof a);                                                                   \
+        }                                                                                                    \
+    }
+ADD_ALL(float)
+ADD_ALL(double)
+
+void cld_sum_add(const struct cld_request *request, const uint8_t *bytes) {
+    const struct cld_sum *sum = request->sum;
+    uint8_t *to = sum->copies->mem->data + request->offset;
+    int64_t combination = sum->combination % 16, size = sum->combination / 16;
+    if (combination == CLD_COMBINE_FADD && size == sizeof(double))
+        add_double(to, bytes, request->size);
+    else if (combination == CLD_COMBINE_FADD)
+        add_float(to, bytes, request->size);
+    else if (size == sizeof(uint64_t))
+        combine_uint64_t(combination, to, bytes, request->size);
+    else
+        combine_uint32_t(combination, to, bytes, request->size);
+}
+
+bool cld_sums_gather(struct cld_event *command, struct cld_parts *parts) {
+    for (uint32_t i = 0; i < parts->sum_count; i++)
+        if (!cld_copies_enter(command, parts->sums[i].copies, parts->sums[i].range))
+            return false;
+    for (uint32_t i = 0; i < parts->sum_count; i++)
+        cld_copies_hold(parts->sums[i].copies, parts->sums[i].range);
+    parts->holds_sums = parts->sum_count;
+    return true;
+}
+
+static bool fill(struct cld_worker *worker, const struct cld_sum *sum) {
+    uint8_t number[MOST_NUMBER];
+    size_t size = cld_sum_neutral(sum->combination, number);
+    struct cld_item *item = cld_copies_item(CLD_FILL_MESSAGE, sum->copies, 5);
+    if (!item)
+        return false;
+    cld_put_int(&item->message, (int64_t)sum->range.begin);
+    cld_put_int(&item->message, (int64_t)(sum->range.end - sum->range.begin));
+    cld_put_bytes(&item->message, number, size);
+    return cld_send(worker, item);
+}
+
+bool cld_sums_begin(struct cld_parts *parts, struct cld_worker *worker) {
+    for (uint32_t i = 0; i < parts->sum_count; i++)
+        if (!cld_copies_tell(worker, parts->sums[i].copies) || !fill(worker, &parts->sums[i]))
+            return false;
+    return true;
+}
+
+static bool ask(struct cld_worker *worker, struct cld_sum *sum, size_t offset, size_t size) {
+    struct cld_item *item = cld_item_new();
+    uint64_t number = cld_cluster_number();
+    if (!item)
+        return false;
+    cld_put_list(&item->message, 5);
+    cld_put_int(&item->message, CLD_READ_MESSAGE);
+    cld_put_int(&item->message, (int64_t)number);
+    cld_put_int(&item->message, (int64_t)sum->copies->number);
+    cld_put_int(&item->message, (int64_t)offset);
+    cld_put_int(&item->message, (int64_t)size);
+    struct cld_request *request =
+        item->message.failed ? NULL : cld_request(worker, number, NULL, offset, size);
+    if (!request) {
+        cld_msg_free(&item->message);
+        free(item);
+        return false;
+    }
+    request->sum = sum;
+    sum->of->left++;
+    cld_send(worker, item);
+    return true;
+}
+
+bool cld_sums_ask(struct cld_parts *parts, struct cld_worker *worker) {
+    for (uint32_t i = 0; i < parts->sum_count; i++) {
+        struct cld_sum *sum = &parts->sums[i];
+        for (size_t at = sum->range.begin; at < sum->range.end; at += CLD_MOST_MESSAGE_BYTES) {
+            size_t left = sum->range.end - at;
+            if (!ask(worker, sum, at, left < CLD_MOST_MESSAGE_BYTES ? left : CLD_MOST_MESSAGE_BYTES))
+                return false;
+        }
+    }
+    return true;
+}
+
+void cld_sums_end(struct cld_parts *parts, struct cld_event **again) {
+    for (uint32_t i = 0; parts->holds_sums && i < parts->sum_count; i++)
+        cld_copies_leave(parts->sums[i].copies, parts->sums[i].range, again);
+    parts->holds_sums = false;
+}

@@ -1,0 +1,145 @@
+/* Launches on the device that is all workers: how they are executed. Each part is a command of its own, for one
+ * worker; the launch has ended when all parts have.
+ *
+ * Launches end in the order in which they were sent, so that one which need not wait for another here, for it comes
+ * behind it on each worker, does not seem to have ended before it. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cluster/internal.h"
+#include "kernel/kernel.h"
+#include "runtime/ready.h"
+
+static struct cld_parts *oldest, **newest = &oldest; /* that were sent; with the lock held */
+
+/* Of a launch that is not cut: the worker that has most of what it uses. */
+static struct cld_worker *choose_worker(const struct cld_event *command) {
+    struct cld_worker *best = NULL, *worker;
+    size_t most = 0;
+    for (uint32_t i = 0; (worker = cld_worker_at(i)); i++) {
+        if (worker->is_gone)
+            continue;
+        size_t held = cld_copies_held(command, worker);
+        if (!best || held > most) {
+            best = worker;
+            most = held;
+        }
+    }
+    return best ? best : cld_worker_at(0);
+}
+
+/* The first part began when the launch did, and the last one ended when it did. */
+static void note_times(struct cld_parts *parts) {
+    struct cld_event *command = parts->command;
+    uint64_t start = UINT64_MAX, end = 0;
+    for (uint32_t i = 0; i < parts->count; i++) {
+        const struct cld_event *part = parts->parts[i].command;
+        if (part->elsewhere != CLD_SENT_WITH_TIMES)
+            return;
+        start = part->times[CLD_TIME_START] < start ? part->times[CLD_TIME_START] : start;
+        end = part->times[CLD_TIME_END] > end ? part->times[CLD_TIME_END] : end;
+    }
+    command->times[CLD_TIME_START] = start;
+    command->times[CLD_TIME_END] = end;
+    command->elsewhere = CLD_SENT_WITH_TIMES;
+}
+
+/* With the lock held: one of its parts or sums has ended. The launches that have thereby. */
+static struct cld_event *leave(struct cld_parts *parts, cl_int status, struct cld_event **again) {
+    struct cld_event *ended = NULL, **last = &ended;
+    if (status < 0)
+        cld_command_fail(parts->command, status);
+    if (--parts->left)
+        return NULL;
+    parts->has_ended = true;
+    cld_sums_end(parts, again);
+    if (parts->command->profiled)
+        note_times(parts);
+    if (!parts->is_sent) {
+        parts->command->next = NULL;
+        return parts->command;
+    }
+    while (oldest && oldest->has_ended) {
+        *last = oldest->command;
+        (*last)->next = NULL;
+        last = &(*last)->next;
+        oldest = oldest->next;
+    }
+    if (!oldest)
+        newest = &oldest;
+    return ended;
+}
+
+static void complete(struct cld_event *ended, struct cld_event *again, struct cld_ready *ready) {
+    while (ended) {
+        struct cld_event *command = ended;
+        ended = command->next;
+        cld_event_complete(command, atomic_load(&command->error), ready);
+    }
+    cld_cluster_push(again);
+}
+
+/* A part's command has ended. */
+static void part_ended(struct cld_event *node, cl_int status, struct cld_ready *ready) {
+    struct cld_launch_part *part = node->kernel.message->part;
+    struct cld_event *again = NULL;
+    pthread_mutex_lock(&cld_cluster_lock);
+    part->has_ended = true;
+    struct cld_event *ended = leave(part->of, status, &again);
+    pthread_mutex_unlock(&cld_cluster_lock);
+    complete(ended, again, ready);
+}
+
+void cld_sum_arrive(const struct cld_request *request, cl_int status) {
+    struct cld_event *again = NULL;
+    pthread_mutex_lock(&cld_cluster_lock);
+    struct cld_event *ended = leave(request->sum->of, status, &again);
+    pthread_mutex_unlock(&cld_cluster_lock);
+    complete(ended, again, NULL);
+}
+
+void cld_part_sent(struct cld_launch_part *part, struct cld_ready *ready) {
+    struct cld_parts *parts = part->of;
+    if (--parts->unsent)
+        return;
+    parts->is_sent = true;
+    *newest = parts;
+    newest = &parts->next;
+    parts->command->elsewhere = CLD_SENT;
+    cld_launch_release(parts->command, ready);
+}
+
+/* With the lock held. True: it is under way, or waits. */
+static bool start_part(struct cld_launch_part *part, struct cld_ready *ready) {
+    if (!part->worker)
+        part->worker = choose_worker(part->of->command);
+    return !cld_launch_try(part->command, part->worker, ready);
+}
+
+bool cld_parts_start(struct cld_event *command, struct cld_ready *ready) {
+    struct cld_parts *parts = command->kernel.message->parts;
+    parts->whole.ended = part_ended;
+    struct cld_event *failed = NULL;
+    pthread_mutex_lock(&cld_cluster_lock);
+    if (!cld_sums_gather(command, parts)) {
+        bool has_failed = atomic_load_explicit(&command->error, memory_order_relaxed);
+        pthread_mutex_unlock(&cld_cluster_lock);
+        return !has_failed;
+    }
+    uint32_t count = parts->count; /* where all have ended the launch is gone */
+    for (uint32_t i = 0; i < count; i++) {
+        struct cld_event *part = parts->parts[i].command;
+        part->times[CLD_TIME_SUBMIT] = command->times[CLD_TIME_SUBMIT];
+        if (!start_part(&parts->parts[i], ready)) {
+            part->next = failed;
+            failed = part;
+        }
+    }
+    pthread_mutex_unlock(&cld_cluster_lock);
+    while (failed) {
+        struct cld_event *part = failed;
+        failed = part->next;
+        cld_event_complete(part, atomic_load(&part->error), ready);
+    }
+    return true;
+}
