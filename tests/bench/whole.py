@@ -222,7 +222,7 @@ def main() -> None:
         environment = os.environ | {
             "CL_DRIVER_CLUSTER": f"{cluster.scheduler_address};whole",
             "CL_DRIVER_CLUSTER_PYTHON": sys.executable,
-            "OCL_ICD_VENDORS": str(ROOT / "build" / "vendors"),
+            "OCL_ICD_VENDORS": f"{ROOT}/build/vendors/",
         }
         alone = {key: value for key, value in environment.items() if not key.startswith("CL_DRIVER_CLUSTER")}
         for kind in options.kinds.split(","):
