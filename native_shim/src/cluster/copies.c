@@ -379,13 +379,17 @@ bool cld_copies_send(struct cld_event *command, struct cld_worker *worker, bool 
     for (uint32_t i = 0; i < command->mem_count; i++)
         if (!find(command, i, uses_all, &used) || (used.use && !send_argument(&used, worker)))
             return false;
+    return true;
+}
+
+void cld_copies_written(struct cld_event *command, struct cld_worker *worker, bool uses_all) {
+    struct used used;
     for (uint32_t i = 0; i < command->mem_count; i++)
         if (find(command, i, uses_all, &used) && used.use >= WRITES)
             write_segments(used.copies, used.written, cld_worker_bit(worker));
     for (uint32_t i = 0; i < command->mem_count; i++)
         if (find(command, i, uses_all, &used) && used.use)
             cld_segments_join(used.copies);
-    return true;
 }
 
 /* True if all that it uses is here. */

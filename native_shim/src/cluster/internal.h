@@ -103,7 +103,7 @@ struct cld_launch_message {
     uint64_t needed[CLD_MOST_NEEDED]; /* numbers of launches */
     struct cld_msg arguments;         /* a list; of a part that of the launch */
     uint64_t only_read;               /* bits: memory objects of the command that it does not write */
-    bool has_local_size;
+    bool has_local_size, uses_all;
     struct cld_launch_part *part;   /* that it is of a launch on all workers, or NULL */
     struct cld_parts *parts; /* of a launch on all workers, or NULL */
 };
@@ -168,8 +168,12 @@ bool cld_parts_start(struct cld_event *command, struct cld_ready *ready);
 /* A part was sent. */
 void cld_part_sent(struct cld_launch_part *part, struct cld_ready *ready);
 
-/* Sends what the command has for the worker, if all is there or can be. True: it has failed. */
-bool cld_launch_try(struct cld_event *command, struct cld_worker *worker, struct cld_ready *ready);
+/* In three steps: whether all that a launch uses is at its worker, or can be sent there; that is sent; the launch is.
+ * False: it has failed. */
+enum cld_readiness { CLD_IS_READY, CLD_WAITS, CLD_HAS_FAILED };
+enum cld_readiness cld_launch_gather(struct cld_event *command, struct cld_worker *worker);
+bool cld_launch_send_needs(struct cld_event *command, struct cld_worker *worker);
+bool cld_launch_send(struct cld_event *command, struct cld_worker *worker, struct cld_ready *ready);
 void cld_launch_release(struct cld_event *command, struct cld_ready *ready);
 
 /* True if all sums can be begun: what they are to be added to is here, and used by nobody. False: the command
@@ -196,6 +200,9 @@ bool cld_copies_gather(struct cld_event *command, struct cld_worker *worker, boo
 
 /* Has the worker have them, as the next thing that it does. False: no memory, or it has gone. */
 bool cld_copies_send(struct cld_event *command, struct cld_worker *worker, bool uses_all);
+
+/* What the command writes will be at the worker alone. */
+void cld_copies_written(struct cld_event *command, struct cld_worker *worker, bool uses_all);
 
 /* A range that is to be here, and to be used here, until cld_copies_leave(). False: the command waits for it, or
  * has failed. */

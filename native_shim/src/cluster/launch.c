@@ -195,31 +195,42 @@ static bool send_launch(struct cld_event *command, struct cld_worker *worker) {
     return cld_send(worker, item);
 }
 
-static bool send(struct cld_event *command, struct cld_worker *worker, bool uses_all) {
-    struct cld_launch_part *part = command->kernel.message->part;
-    return cld_program_send(command, worker) && cld_copies_send(command, worker, uses_all) &&
-           cld_images_send(command, worker) && (!part || cld_sums_begin(part->of, worker)) &&
-           send_launch(command, worker) && (!part || cld_sums_ask(part->of, worker));
-}
-
-bool cld_launch_try(struct cld_event *command, struct cld_worker *worker, struct cld_ready *ready) {
-    struct cld_launch_part *part = command->kernel.message->part;
-    bool uses_all;
+enum cld_readiness cld_launch_gather(struct cld_event *command, struct cld_worker *worker) {
     if (worker->is_gone) {
         cld_command_fail(command, CL_DEVICE_NOT_AVAILABLE);
-        return true;
+        return CLD_HAS_FAILED;
     }
-    if (!cld_copies_gather(command, worker, &uses_all))
-        return atomic_load_explicit(&command->error, memory_order_relaxed) != 0;
-    if (!send(command, worker, uses_all)) {
+    if (cld_copies_gather(command, worker, &command->kernel.message->uses_all))
+        return CLD_IS_READY;
+    return atomic_load_explicit(&command->error, memory_order_relaxed) ? CLD_HAS_FAILED : CLD_WAITS;
+}
+
+static bool send_needs(struct cld_event *command, struct cld_worker *worker) {
+    const struct cld_launch_part *part = command->kernel.message->part;
+    return cld_program_send(command, worker) &&
+           cld_copies_send(command, worker, command->kernel.message->uses_all) &&
+           cld_images_send(command, worker) && (!part || cld_sums_begin(part->of, worker));
+}
+
+bool cld_launch_send_needs(struct cld_event *command, struct cld_worker *worker) {
+    bool is_sent = send_needs(command, worker);
+    if (!is_sent)
         cld_command_fail(command, CL_OUT_OF_HOST_MEMORY);
-        return true;
+    return is_sent;
+}
+
+bool cld_launch_send(struct cld_event *command, struct cld_worker *worker, struct cld_ready *ready) {
+    struct cld_launch_part *part = command->kernel.message->part;
+    cld_copies_written(command, worker, command->kernel.message->uses_all);
+    if (!send_launch(command, worker) || (part && !cld_sums_ask(part->of, worker))) {
+        cld_command_fail(command, CL_OUT_OF_HOST_MEMORY);
+        return false;
     }
     if (part)
         cld_part_sent(part, ready);
     else
         cld_launch_release(command, ready);
-    return false;
+    return true;
 }
 
 /* True: it is sent, or will be when what it uses has come. */
@@ -233,10 +244,14 @@ static bool start(struct cld_event *command, struct cld_self *self, struct cld_r
     }
     if (command->kernel.message->parts)
         return cld_parts_start(command, ready);
+    struct cld_worker *worker = cld_worker_of(command);
     pthread_mutex_lock(&cld_cluster_lock);
-    bool has_failed = cld_launch_try(command, cld_worker_of(command), ready);
+    enum cld_readiness readiness = cld_launch_gather(command, worker);
+    bool goes_on = readiness == CLD_WAITS;
+    if (readiness == CLD_IS_READY)
+        goes_on = cld_launch_send_needs(command, worker) && cld_launch_send(command, worker, ready);
     pthread_mutex_unlock(&cld_cluster_lock);
-    return !has_failed;
+    return goes_on;
 }
 
 /* Of one that could not start, whose error is known. */

@@ -109,34 +109,47 @@ void cld_part_sent(struct cld_launch_part *part, struct cld_ready *ready) {
     cld_launch_release(parts->command, ready);
 }
 
-/* With the lock held. True: it is under way, or waits. */
-static bool start_part(struct cld_launch_part *part, struct cld_ready *ready) {
-    if (!part->worker)
-        part->worker = choose_worker(part->of->command);
-    return !cld_launch_try(part->command, part->worker, ready);
+/* With the lock held: what all of them need is sent before any of them, for a worker sends nothing on to another
+ * before it has executed what it was sent before. Those that have failed. */
+static struct cld_event *start_parts(struct cld_parts *parts, struct cld_ready *ready) {
+    enum cld_readiness readiness[CLD_MOST_WORKERS];
+    struct cld_event *failed = NULL;
+    uint32_t count = parts->count;
+    for (uint32_t i = 0; i < count; i++) {
+        struct cld_launch_part *part = &parts->parts[i];
+        if (!part->worker)
+            part->worker = choose_worker(parts->command);
+        part->command->times[CLD_TIME_SUBMIT] = parts->command->times[CLD_TIME_SUBMIT];
+        readiness[i] = cld_launch_gather(part->command, part->worker);
+    }
+    for (uint32_t i = 0; i < count; i++)
+        if (readiness[i] == CLD_IS_READY &&
+            !cld_launch_send_needs(parts->parts[i].command, parts->parts[i].worker))
+            readiness[i] = CLD_HAS_FAILED;
+    for (uint32_t i = 0; i < count; i++)
+        if (readiness[i] == CLD_IS_READY &&
+            !cld_launch_send(parts->parts[i].command, parts->parts[i].worker, ready))
+            readiness[i] = CLD_HAS_FAILED;
+    for (uint32_t i = 0; i < count; i++)
+        if (readiness[i] == CLD_HAS_FAILED) {
+            parts->parts[i].command->next = failed;
+            failed = parts->parts[i].command;
+        }
+    return failed;
 }
 
 bool cld_parts_start(struct cld_event *command, struct cld_ready *ready) {
     struct cld_parts *parts = command->kernel.message->parts;
     parts->whole.ended = part_ended;
-    struct cld_event *failed = NULL;
     pthread_mutex_lock(&cld_cluster_lock);
     if (!cld_sums_gather(command, parts)) {
         bool has_failed = atomic_load_explicit(&command->error, memory_order_relaxed);
         pthread_mutex_unlock(&cld_cluster_lock);
         return !has_failed;
     }
-    uint32_t count = parts->count; /* where all have ended the launch is gone */
-    for (uint32_t i = 0; i < count; i++) {
-        struct cld_event *part = parts->parts[i].command;
-        part->times[CLD_TIME_SUBMIT] = command->times[CLD_TIME_SUBMIT];
-        if (!start_part(&parts->parts[i], ready)) {
-            part->next = failed;
-            failed = part;
-        }
-    }
+    struct cld_event *failed = start_parts(parts, ready);
     pthread_mutex_unlock(&cld_cluster_lock);
-    while (failed) {
+    while (failed) { /* where all have ended the launch is gone */
         struct cld_event *part = failed;
         failed = part->next;
         cld_event_complete(part, atomic_load(&part->error), ready);

@@ -15,6 +15,8 @@ struct part {
     uint64_t first; /* number of the first group */
     uint64_t run;   /* groups of the part that lie side by side */
     uint64_t apart; /* from one run to the next */
+    uint64_t row;   /* groups along dimension 0 */
+    uint64_t panel; /* of them, which those of the next row follow; 0: all */
 };
 
 static struct part *part_of(const struct cld_event *command) {
@@ -22,13 +24,26 @@ static struct part *part_of(const struct cld_event *command) {
     return (struct part *)(void *)(command->kernel.args + size);
 }
 
+/* Which group comes at this place, and how many after it lie side by side. */
+static uint64_t group_at(const struct part *part, uint64_t place, uint64_t *count) {
+    uint64_t inside = place % part->run, start = part->first + place / part->run * part->apart;
+    if (!part->panel) {
+        *count = part->run - inside;
+        return start + inside;
+    }
+    uint64_t rows = part->run / part->row, column = inside / (part->panel * rows) * part->panel;
+    uint64_t width = part->row - column < part->panel ? part->row - column : part->panel;
+    inside -= column * rows;
+    *count = width - inside % width;
+    return start + inside / width * part->row + column + inside % width;
+}
+
 static cl_int run_part(struct cld_event *command, struct cld_self *self, uint64_t first, uint64_t last) {
     const struct part *part = part_of(command);
     cl_int status = CL_SUCCESS;
     for (uint64_t taken; first < last && !status; first += taken) {
-        uint64_t inside = first % part->run, left = part->run - inside;
-        uint64_t group = part->first + first / part->run * part->apart + inside;
-        taken = last - first < left ? last - first : left;
+        uint64_t group = group_at(part, first, &taken);
+        taken = last - first < taken ? last - first : taken;
         status = cld_launch_run(command, self, group, group + taken);
     }
     return status;
@@ -74,7 +89,9 @@ bool cld_part_launch_take(struct cld_event *command, const struct cld_group_rang
     struct part *part = part_of(command);
     *part = (struct part){.first = range->first * below,
                           .run = (range->last - range->first) * below,
-                          .apart = groups[range->dimension] * below};
+                          .apart = groups[range->dimension] * below,
+                          .row = groups[0],
+                          .panel = range->dimension ? command->panel : 0};
     command->total = command->total / groups[range->dimension] * (range->last - range->first);
     command->panel = 0;
     command->operation = &plain_part;
