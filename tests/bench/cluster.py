@@ -55,7 +55,7 @@ def main():
             environment = os.environ | {
                 "CL_DRIVER_CLUSTER": cluster.scheduler_address,
                 "CL_DRIVER_CLUSTER_PYTHON": sys.executable,
-                "OCL_ICD_VENDORS": str(Path(root, "build", "vendors")),
+                "OCL_ICD_VENDORS": str(Path(root, "build", "vendors")) + "/",
             }
             subprocess.run([program, "1", "2"], env=environment, check=True)
             after = between_workers(client)

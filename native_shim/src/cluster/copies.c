@@ -376,9 +376,14 @@ static void write_segments(struct cld_copies *copies, struct cld_bytes_range ran
 
 bool cld_copies_send(struct cld_event *command, struct cld_worker *worker, bool uses_all) {
     struct used used;
-    for (uint32_t i = 0; i < command->mem_count; i++)
-        if (!find(command, i, uses_all, &used) || (used.use && !send_argument(&used, worker)))
+    for (uint32_t i = 0; i < command->mem_count; i++) {
+        if (!find(command, i, uses_all, &used))
             return false;
+        /* A part of a launch has arguments of which it uses nothing. */
+        bool is_sent = used.use || !used.copies || cld_copies_tell(worker, used.copies);
+        if (!is_sent || (used.use && !send_argument(&used, worker)))
+            return false;
+    }
     return true;
 }
 

@@ -70,6 +70,7 @@ class Whole(Host):
 
     def __init__(self, source: str = SOURCE, profiled: bool = False) -> None:
         super().__init__(3, profiled=profiled, most=4)
+        self.launched: list[int] = []
         name = self.cl.text("clGetDeviceInfo", self.devices[0], cl.CL_DEVICE_NAME)
         assert name.startswith("all 2 workers, 2 cores"), name
         self.program = self.cl.program(self.context, source)
@@ -82,8 +83,9 @@ class Whole(Host):
     def empty(self, size: int) -> int:
         return self.cl.make("clCreateBuffer", self.context, cl.CL_MEM_READ_WRITE, size, None)
 
-    def run(self, name: str, size: tuple[int, ...], *arguments, local: tuple[int, ...] = (), offset=(), event=None):
-        kernel = self.kernel(name)
+    def run(self, name: str, size: tuple[int, ...], *arguments, local: tuple[int, ...] = (), offset=()) -> int:
+        """Enqueues a launch; its event, at which values() looks."""
+        kernel, event = self.kernel(name), ctypes.c_void_p()
         for i, argument in enumerate(arguments):
             data = argument.tobytes() if isinstance(argument, np.generic) else ctypes.c_uint64(argument)
             self.cl.ok("clSetKernelArg", kernel, i, argument.nbytes if isinstance(argument, np.generic) else 8, data)
@@ -91,10 +93,15 @@ class Whole(Host):
             "clEnqueueNDRangeKernel", self.queue, kernel, len(size), list(offset) or None, list(size),
             list(local) or None, 0, None, event,
         )  # fmt: skip
+        self.launched.append(event.value or 0)
+        return self.launched[-1]
 
     def values(self, buffer: int, like: np.ndarray) -> np.ndarray:
         data = ctypes.create_string_buffer(like.nbytes)
         self.cl.ok("clEnqueueReadBuffer", self.queue, buffer, 1, 0, like.nbytes, data, 0, None, None)
+        assert [self.status(event) for event in self.launched] == [cl.CL_COMPLETE] * len(self.launched)
+        while self.launched:
+            self.cl.ok("clReleaseEvent", self.launched.pop())
         return np.frombuffer(data, like.dtype)[: like.size].reshape(like.shape)
 
 
@@ -217,11 +224,11 @@ def events() -> None:
     n = 4096
     values = RANDOM.random((n, 4), dtype=np.float32)
     buffers = [whole.array(values), whole.empty(16 * n)]
-    found = [ctypes.c_void_p() for _ in range(6)]
-    for step, event in enumerate(found):
-        whole.run("bodies", (n,), buffers[step % 2], buffers[1 - step % 2], np.uint32(n), event=event)
+    found = [
+        whole.run("bodies", (n,), buffers[step % 2], buffers[1 - step % 2], np.uint32(n)) for step in range(6)
+    ]
     last = 0
-    whole.cl.ok("clWaitForEvents", 1, [found[-1].value])
+    whole.cl.ok("clWaitForEvents", 1, [found[-1]])
     for event in found:
         assert whole.status(event) == cl.CL_COMPLETE
         times = [

@@ -1,0 +1,110 @@
+"""Random kernels on the device that is all workers, beside this machine's: python -m
+tests.loader.cluster.random_cuts SEED COUNT. Ends with an exception where they come to different results."""
+
+from __future__ import annotations
+
+import random
+import sys
+
+import numpy as np
+
+from tests.loader.opencl import OpenCL
+
+from .whole import Whole
+
+WIDTH, HEIGHT = 37, 53  # of what two-dimensional kernels write
+COUNT = WIDTH * HEIGHT
+SIZE = 3 * COUNT  # ints of each buffer
+
+
+class Kernels:
+    """Text of kernels whose work-items write places of their own, and read where they like."""
+
+    def __init__(self, chance: random.Random) -> None:
+        self.chance = chance
+
+    def number(self, depth: int = 0) -> str:
+        """An int that work-items calculate."""
+        pick, number = self.chance.choice, self.chance.randrange
+        if depth > 3 or self.chance.random() < 0.25:
+            return pick(["x", "y", "k", "w", "h", "(int)get_group_id(0)", "(int)get_local_id(0)", str(number(40)),
+                         "(int)(get_group_id(1) * get_local_size(1) + get_local_id(1))"])  # fmt: skip
+        a, b, c = self.number(depth + 1), self.number(depth + 1), number(1, 9)
+        return pick([
+            f"({a} + {b})", f"({a} - {b})", f"{a} * {c}", f"({a} - {c})", f"min({a}, {b})", f"max({a}, {c})",
+            f"{a} / {c}", f"(int)((uint){a} % {c}u)", f"({a} >> {c % 5})", f"({a} << {c % 4})", f"({a} & {4 * c - 1})",
+            f"clamp({a}, {c}, {b})", f"({a} < {b} ? {a} : {b} - {c})", f"(int)((uint){a} / {c}u)",
+            f"({a} * w + {b})", f"(int)(uchar){a}", f"({a} | {c})", f"mad24({a}, {c}, {b})", f"(int)abs({a})",
+            f"(int)((long){a} - {b})", f"({a} ^ {c})",
+        ])  # fmt: skip
+
+    def reads(self) -> str:
+        """Statements that add to s what is read."""
+        lines = []
+        for _ in range(self.chance.randint(1, 3)):
+            to, place = self.chance.choice("ab"), self.number()
+            lines.append(f"{{ int j = {place}; if (j >= 0 && j < SIZE) s = 5 * s + {to}[j]; }}")
+        text = "\n    ".join(lines)
+        step = self.chance.choice(["k++", "k += 3", "k += w"])
+        bounds = self.chance.choice(["k = 0; k < h", "k = x; k < x + 4", "k = 2; k <= 9", "k = 0; k < x % 5"])
+        loop = f"for (int {bounds}; {step}) {{\n    {text}\n    }}"
+        back = f"for (int k = {self.chance.randint(3, 9)}; k > 0; k--) {{\n    {text}\n    }}"
+        return self.chance.choice([f"{{ int k = 7; {text} }}", loop, back])
+
+    def kernel(self, name: str) -> str:
+        """One of them."""
+        guard = self.chance.choice([
+            "if (x < w && y < h)", "if (x >= w || y >= h) return;",
+            "if (x > 0 && y > 0 && x < w - 1 && y < h - 1)", "if ((uint)(x - 1) < (uint)(w - 2) && y < h)",
+        ])  # fmt: skip
+        place = self.chance.choice([
+            "y * w + x", "x * h + y", "(h - 1 - y) * w + x", "2 * (y * w + x) + 1", "mad24(y, w, x)", "y * w + x + 5",
+            "(y * (w + 3)) + x",
+        ])  # fmt: skip
+        write = self.chance.choice(["out[{0}] = s;", "out[{0}] = s + 3 * out[{0}];", "out[{0}] += s;"])
+        return f"""
+kernel void {name}(global const int *a, global const int *b, global int *out, int w, int h) {{
+    int x = get_global_id(0), y = get_global_id(1), s = 1;
+    {guard} {{
+    {self.reads()}
+    {write.format(place)}
+    }}
+}}"""
+
+
+def main() -> None:
+    seed, count = int(sys.argv[1]), int(sys.argv[2])
+    kernels = Kernels(random.Random(seed))
+    source = f"#define SIZE {SIZE}\n" + "\n".join(kernels.kernel(f"k{i}") for i in range(count))
+    whole = Whole(source)
+    alone = OneDevice(whole, source)
+    values = np.random.default_rng(seed)
+    contents = [values.integers(-1000, 1000, SIZE, dtype=np.int32) for _ in range(3)]
+    there, here = ([host.array(one) for one in contents] for host in (whole, alone))
+    sizes = np.int32(WIDTH), np.int32(HEIGHT)
+    for i in range(count):
+        local = 16, kernels.chance.choice([4, 8])
+        for host, buffers in ((whole, there), (alone, here)):
+            host.run(f"k{i}", (48, 56), *buffers, *sizes, local=local)
+        # What was written is read by the next one.
+        for buffers in (there, here):
+            buffers.append(buffers.pop(0))
+        if not (whole.values(there[1], contents[0]) == alone.values(here[1], contents[0])).all():
+            text = source[source.index(f"kernel void k{i}(") :]
+            raise AssertionError(text[: text.index("\n}") + 2])
+
+
+class OneDevice(Whole):
+    """This machine's device alone."""
+
+    def __init__(self, other: Whole, source: str) -> None:
+        self.cl: OpenCL = other.cl
+        self.launched = []
+        self.context = self.cl.make("clCreateContext", None, 1, other.every[:1], None, None)
+        self.queue = self.cl.make("clCreateCommandQueueWithProperties", self.context, other.every[0], [0])
+        self.program = self.cl.program(self.context, source)
+        self.cl.build(self.program, "-cl-std=CL3.0")
+
+
+if __name__ == "__main__":
+    main()
