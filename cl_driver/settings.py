@@ -271,7 +271,7 @@ _ROWS = (
         "",
         "A Dask cluster whose workers are devices, too: its scheduler's address, as tcp://host:8786 or "
         "tls:// with the certificates of Dask's configuration, or a scheduler file, as a path with a / in "
-        "it.",
+        "it. With ;whole behind it the last device is all workers, on which launches are cut.",
     ),
     Setting(
         "CL_DRIVER_CLUSTER_TIMEOUT",

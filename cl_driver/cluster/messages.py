@@ -15,8 +15,10 @@ To a worker, in the order in which it executes them:
     FORGET_IMAGE     image
     WRITE            memory, offset, contents
     READ             request, memory, offset, size
+    FILL             memory, offset, size, pattern
     LAUNCH           command, program, name of the kernel, offsets, global sizes, local sizes or None,
-                     commands that it fails with, arguments
+                     commands that it fails with, [dimension, first group, the one behind the last] of a part
+                     or None, arguments
     SEND             transfer, memory, offset, size, number of the worker that is to have it
     RECEIVE          transfer, memory, offset, size
     MISS             transfer                        that will not come
@@ -61,6 +63,7 @@ MISS = 10
 CONNECT = 11
 IMAGE = 12
 FORGET_IMAGE = 13
+FILL = 14
 
 DONE = 1
 DATA = 2

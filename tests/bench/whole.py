@@ -1,8 +1,8 @@
-"""One device of this machine beside a cluster on it: the device that is all workers, and work divided by hand.
+"""One device of this machine beside a cluster on it: all workers as one device, and work divided by hand.
 
 Usage: python -m tests.bench.whole [--workers 4] [--threads 4] [--scale 1], with a Python that has Dask's
-distributed. Each line is the best of some turns, in seconds: once all that a turn needs is where it is used, and
-with the contents sent before and read after it.
+distributed. Each line is the best of some turns, in seconds: once all that a turn needs is where it is used,
+and with the contents sent before and read after it.
 """
 
 from __future__ import annotations
@@ -73,7 +73,9 @@ def program(kind: str, scale: float) -> None:
     queues = [api.make("clCreateCommandQueueWithProperties", context, device, [0]) for device in devices]
     built = api.program(context, SOURCE)
     api.build(built)
-    made = {name: api.make("clCreateKernel", built, name.encode()) for name in ("product", "bodies", "stencil")}
+    made = {
+        name: api.make("clCreateKernel", built, name.encode()) for name in ("product", "bodies", "stencil")
+    }
 
     def buffer(size: int) -> int:
         return api.make("clCreateBuffer", context, cl.CL_MEM_READ_WRITE, size, None)
@@ -89,6 +91,10 @@ def program(kind: str, scale: float) -> None:
 
     def read(queue, of: int, values: np.ndarray) -> None:
         api.ok("clEnqueueReadBuffer", queue, of, 1, 0, values.nbytes, values.ctypes.data, 0, None, None)
+
+    def copy(queue, source: int, to: int, source_offset: int, offset: int, size: int) -> None:
+        where = source_offset, offset, size
+        api.ok("clEnqueueCopyBuffer", queue, source, to, *where, 0, None, None)
 
     def finish() -> None:
         for queue in queues:
@@ -159,8 +165,7 @@ def program(kind: str, scale: float) -> None:
         finish()
         for i in range(parts):  # each gets what the others have come to
             for k, queue in enumerate(queues):
-                api.ok("clEnqueueCopyBuffer", queue, results[i], places[k][0], 0, 16 * i * share, 16 * share,
-                       0, None, None)  # fmt: skip
+                copy(queue, results[i], places[k][0], 0, 16 * i * share, 16 * share)
 
     def moves() -> None:
         for _ in range(4):
@@ -193,9 +198,8 @@ def program(kind: str, scale: float) -> None:
             for i in range(parts - 1):  # a row from each to its neighbour
                 row = 4 * width
                 below = (last[i] - first[i] - 2) * row
-                api.ok("clEnqueueCopyBuffer", queues[i], steps[i][0], steps[i + 1][0], below, 0, row, 0, None, None)
-                api.ok("clEnqueueCopyBuffer", queues[i], steps[i + 1][0], steps[i][0], row, below + row, row, 0,
-                       None, None)  # fmt: skip
+                copy(queues[i], steps[i][0], steps[i + 1][0], below, 0, row)
+                copy(queues[i], steps[i + 1][0], steps[i][0], row, below + row, row)
             finish()
 
     measure("stencil", send_image, smooth, lambda: read(queues[0], steps[0][0], image[: last[0]]))
@@ -226,7 +230,15 @@ def main() -> None:
         }
         alone = {key: value for key, value in environment.items() if not key.startswith("CL_DRIVER_CLUSTER")}
         for kind in options.kinds.split(","):
-            command = [sys.executable, "-m", "tests.bench.whole", "--host", kind, "--scale", str(options.scale)]
+            command = [
+                sys.executable,
+                "-m",
+                "tests.bench.whole",
+                "--host",
+                kind,
+                "--scale",
+                str(options.scale),
+            ]
             subprocess.run(command, env=alone if kind == "one" else environment, cwd=ROOT, check=True)
 
 

@@ -32,6 +32,7 @@ ORDER = (
     "passes.cost",
     "passes.check",
     "passes.traffic",
+    "passes.extents",
     "passes",  # pipeline
     "interp",
     "codegen.llvm",

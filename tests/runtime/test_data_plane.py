@@ -27,7 +27,7 @@ import build as shim  # noqa: E402
 SANITIZERS = ("", *(pytest.param(kind, marks=pytest.mark.long) for kind in ("thread", "address")))
 PROGRAMS = (
     "objects", "events", "buffers", "share", "alone", "launch", "late_code", "counts", "printf", "no_threads",
-    "value_code", "images", "storage", "native", "variants", "turns",
+    "value_code", "images", "storage", "native", "variants", "turns", "extents",
 )  # fmt: skip
 WRAPPED = {
     "value_code": ["cld_now"],

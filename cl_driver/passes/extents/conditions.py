@@ -1,4 +1,4 @@
-"""What is known of numbers where a block is executed: by the branches that lead there, and the loops around it."""
+"""What is known of numbers where a block is executed, by branches that lead there and loops around it."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class NotNegative(NamedTuple):
 
 
 class Rounds(NamedTuple):
-    """A loop is left before its iteration `rest / step`, rounded down, plus 1: behind the condition that says
-    so. Both are numbers of the launch and of loops around; step is positive where the assumptions are true."""
+    """A loop's condition says that it goes on in iterations up to `rest / step`, rounded down, if all
+    assumptions are true and step is positive."""
 
     rest: Polynomial
     step: Polynomial

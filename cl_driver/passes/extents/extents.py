@@ -50,8 +50,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import TypeGuard
 
-(END, NUMBER, SYMBOL, ADD, MULTIPLY, DIVIDE, REMAINDER, LEAST, GREATEST, EITHER, IDS, ROUNDS, AT_MOST, AT_LEAST,
- ASSUME, ALL) = range(16)  # fmt: skip
+(END, NUMBER, SYMBOL, ADD, MULTIPLY, DIVIDE, REMAINDER, LEAST, GREATEST, EITHER, IDS, ROUNDS, AT_MOST,
+ AT_LEAST, ASSUME, ALL) = range(16)  # fmt: skip
 READS, WRITES, COMBINES = 1, 2, 4
 
 # Atomics that combine with what is there in any order, and how (extents.c).

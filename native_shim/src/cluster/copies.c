@@ -13,13 +13,6 @@
 #include "object/mover.h"
 #include "runtime/worker.h"
 
-static struct cld_mem *mem_at(const struct cld_event *command, uint32_t i) {
-    struct cld_mem *mem = command->more_mems ? command->more_mems[i] : command->mems[i];
-    /* Queues are held like memory objects. */
-    bool is_mem = atomic_load_explicit(&mem->obj.tag, memory_order_relaxed) == CLD_MEM;
-    return is_mem ? mem : NULL;
-}
-
 /* Whether there is anything in it before a command writes there. */
 static bool has_contents(const struct cld_mem *mem) {
     return mem->flags & (CL_MEM_USE_HOST_PTR | CL_MEM_COPY_HOST_PTR) || mem->is_external;
@@ -37,119 +30,6 @@ struct cld_copies *cld_copies_of(struct cld_mem *mem) {
     copies->mem = mem;
     copies->number = cld_cluster_number();
     return mem->copies = copies;
-}
-
-/* What a command does with a memory object, and with which bytes of its root's. */
-enum use { USES_NOTHING, READS, WRITES, WRITES_ALL };
-
-struct used {
-    struct cld_copies *copies;
-    size_t begin, end;
-    struct cld_bytes_range written; /* of them */
-    enum use use;
-};
-
-/* What a kernel may write by the flags of the memory object, which are the promise of the program. */
-static bool may_write(const struct cld_mem *mem) {
-    return !(mem->flags & (CL_MEM_READ_ONLY | CLD_MEM_IMMUTABLE));
-}
-
-static enum use use_of(const struct cld_event *command, const struct cld_mem *mem, uint32_t i) {
-    switch (command->type) {
-    case CL_COMMAND_READ_BUFFER:
-    case CL_COMMAND_READ_BUFFER_RECT:
-    case CL_COMMAND_READ_IMAGE:
-    case CL_COMMAND_MAP_BUFFER:
-    case CL_COMMAND_MAP_IMAGE:
-        return READS;
-    case CL_COMMAND_MIGRATE_MEM_OBJECTS:
-        return USES_NOTHING;
-    case CL_COMMAND_COPY_BUFFER:
-    case CL_COMMAND_COPY_BUFFER_RECT:
-    case CL_COMMAND_COPY_IMAGE:
-    case CL_COMMAND_COPY_IMAGE_TO_BUFFER:
-    case CL_COMMAND_COPY_BUFFER_TO_IMAGE:
-        return i ? WRITES : READS;
-    case CL_COMMAND_NDRANGE_KERNEL:
-    case CL_COMMAND_TASK: {
-        bool only_reads = command->operation == &cld_cluster_operation && cld_launch_only_reads(command, i);
-        return only_reads || !may_write(mem) ? READS : WRITES;
-    }
-    default:
-        return WRITES;
-    }
-}
-
-/* What one part of a launch on all workers uses, if that is known. */
-static const struct cld_part_use *part_use(const struct cld_event *command, uint32_t i) {
-    bool is_launch = command->operation == &cld_cluster_operation && command->kernel.message;
-    const struct cld_launch_part *part = is_launch ? command->kernel.message->part : NULL;
-    return part && part->uses[i].is_known ? &part->uses[i] : NULL;
-}
-
-static void take_part(struct used *used, const struct cld_part_use *part) {
-    bool reads = part->read.begin < part->read.end, writes = part->written.begin < part->written.end;
-    used->use = writes ? WRITES : reads ? READS : USES_NOTHING;
-    used->written = part->written;
-    used->begin = !writes || (reads && part->read.begin < part->written.begin) ? part->read.begin
-                                                                               : part->written.begin;
-    used->end = !writes || (reads && part->read.end > part->written.end) ? part->read.end : part->written.end;
-}
-
-/* False: no memory. What it uses may be nothing. */
-static bool find_used(const struct cld_event *command, uint32_t i, struct used *used) {
-    struct cld_mem *mem = mem_at(command, i);
-    *used = (struct used){.use = mem ? use_of(command, mem, i) : USES_NOTHING};
-    if (!used->use)
-        return true;
-    const uint8_t *data = cld_root_of(mem)->data;
-    if (!(used->copies = cld_copies_of(mem)))
-        return false;
-    const struct cld_part_use *part = part_use(command, i);
-    if (part) {
-        take_part(used, part);
-        return true;
-    }
-    used->begin = (size_t)(mem->data - data);
-    used->end = used->begin + mem->size;
-    used->written = (struct cld_bytes_range){used->begin, used->end};
-    bool has_extent = !cld_command_is_launch(command) && command->operation && command->operation->extent;
-    if (!has_extent)
-        return true;
-    struct cld_extent extent = command->operation->extent(command, used->use != READS);
-    size_t begin = (uintptr_t)extent.begin - (uintptr_t)data, end = (uintptr_t)extent.end - (uintptr_t)data;
-    if (begin < used->begin || end > used->end || begin >= end)
-        return true;
-    used->begin = begin;
-    used->end = end;
-    used->written = (struct cld_bytes_range){begin, end};
-    if (extent.is_whole && used->use == WRITES)
-        used->use = WRITES_ALL;
-    return true;
-}
-
-/* uses_all: that it takes all for used is settled. */
-static bool find(const struct cld_event *command, uint32_t i, bool uses_all, struct used *used) {
-    if (!find_used(command, i, used))
-        return false;
-    if (!used->use || !uses_all)
-        return true;
-    used->begin = 0;
-    used->end = used->copies->mem->size;
-    used->written = (struct cld_bytes_range){0, used->end};
-    if (used->use == WRITES_ALL)
-        used->use = WRITES;
-    return true;
-}
-
-static bool is_cut_up(const struct cld_event *command) {
-    for (uint32_t i = 0; i < command->mem_count; i++) {
-        struct cld_mem *mem = mem_at(command, i);
-        const struct cld_copies *copies = mem ? cld_root_of(mem)->copies : NULL;
-        if (copies && cld_segments_are_many(copies))
-            return true;
-    }
-    return false;
 }
 
 static void wait_for(struct cld_copies *copies, struct cld_event *command) {
@@ -208,7 +88,7 @@ static bool fetch(struct cld_copies *copies, struct cld_segment *segment) {
 }
 
 /* Has the command wait until what it uses is here; it has failed if that will never be. */
-static void fetch_for(struct cld_event *command, const struct used *used, struct cld_segment *segment) {
+static void fetch_for(struct cld_event *command, const struct cld_used *used, struct cld_segment *segment) {
     for (; segment && segment->begin < used->end; segment = segment->next)
         if (!segment->is_here && !fetch(used->copies, segment)) {
             cld_command_fail(command, CL_DEVICE_NOT_AVAILABLE);
@@ -258,7 +138,7 @@ static bool can_be_there(const struct cld_segment *segment, const struct cld_wor
 }
 
 /* True if all can be there, and is not used here. */
-static bool gather_argument(struct cld_event *command, const struct used *used,
+static bool gather_argument(struct cld_event *command, const struct cld_used *used,
                             const struct cld_worker *worker) {
     struct cld_segment *first = cld_segments_in(used->copies, used->begin, used->end), *segment = first;
     if (!first) {
@@ -285,10 +165,10 @@ static bool gather_argument(struct cld_event *command, const struct used *used,
 
 bool cld_copies_gather(struct cld_event *command, struct cld_worker *worker, bool *uses_all) {
     const struct cld_launch_part *part = command->kernel.message->part;
-    *uses_all = !(part && part->of->is_cut) && is_cut_up(command);
+    *uses_all = !(part && part->of->is_cut) && cld_is_cut_up(command);
     for (uint32_t i = 0; i < command->mem_count; i++) {
-        struct used used;
-        if (!find(command, i, *uses_all, &used)) {
+        struct cld_used used;
+        if (!cld_find_used(command, i, *uses_all, &used)) {
             cld_command_fail(command, CL_OUT_OF_HOST_MEMORY);
             return false;
         }
@@ -353,7 +233,7 @@ static bool send_segment(struct cld_worker *worker, struct cld_copies *copies, s
     return true;
 }
 
-static bool send_argument(const struct used *used, struct cld_worker *worker) {
+static bool send_argument(const struct cld_used *used, struct cld_worker *worker) {
     struct cld_segment *segment = cld_segments_in(used->copies, used->begin, used->end);
     if (!segment || !cld_copies_tell(worker, used->copies))
         return false;
@@ -375,9 +255,9 @@ static void write_segments(struct cld_copies *copies, struct cld_bytes_range ran
 }
 
 bool cld_copies_send(struct cld_event *command, struct cld_worker *worker, bool uses_all) {
-    struct used used;
+    struct cld_used used;
     for (uint32_t i = 0; i < command->mem_count; i++) {
-        if (!find(command, i, uses_all, &used))
+        if (!cld_find_used(command, i, uses_all, &used))
             return false;
         /* A part of a launch has arguments of which it uses nothing. */
         bool is_sent = used.use || !used.copies || cld_copies_tell(worker, used.copies);
@@ -388,21 +268,21 @@ bool cld_copies_send(struct cld_event *command, struct cld_worker *worker, bool 
 }
 
 void cld_copies_written(struct cld_event *command, struct cld_worker *worker, bool uses_all) {
-    struct used used;
+    struct cld_used used;
     for (uint32_t i = 0; i < command->mem_count; i++)
-        if (find(command, i, uses_all, &used) && used.use >= WRITES)
+        if (cld_find_used(command, i, uses_all, &used) && used.use >= CLD_WRITES)
             write_segments(used.copies, used.written, cld_worker_bit(worker));
     for (uint32_t i = 0; i < command->mem_count; i++)
-        if (find(command, i, uses_all, &used) && used.use)
+        if (cld_find_used(command, i, uses_all, &used) && used.use)
             cld_segments_join(used.copies);
 }
 
 /* True if all that it uses is here. */
 static bool gather_here(struct cld_event *command, bool uses_all) {
     for (uint32_t i = 0; i < command->mem_count; i++) {
-        struct used used;
+        struct cld_used used;
         struct cld_segment *first = NULL;
-        bool is_found = find(command, i, uses_all, &used);
+        bool is_found = cld_find_used(command, i, uses_all, &used);
         if (is_found && !used.use)
             continue;
         if (is_found)
@@ -414,9 +294,9 @@ static bool gather_here(struct cld_event *command, bool uses_all) {
         for (struct cld_segment *segment = first; segment && segment->begin < used.end;
              segment = segment->next) {
             /* What is on its way here comes before anything else is written to its place. */
-            if (segment->is_here || (used.use == WRITES_ALL && !segment->coming))
+            if (segment->is_here || (used.use == CLD_WRITES_ALL && !segment->coming))
                 continue;
-            if (used.use == WRITES_ALL)
+            if (used.use == CLD_WRITES_ALL)
                 wait_for(used.copies, command);
             else
                 fetch_for(command, &used, segment);
@@ -428,13 +308,13 @@ static bool gather_here(struct cld_event *command, bool uses_all) {
 
 static void use_here(struct cld_event *command, bool uses_all) {
     for (uint32_t i = 0; i < command->mem_count; i++) {
-        struct used used;
-        if (!find(command, i, uses_all, &used) || !used.use)
+        struct cld_used used;
+        if (!cld_find_used(command, i, uses_all, &used) || !used.use)
             continue;
         struct cld_segment *segment = cld_segments_in(used.copies, used.begin, used.end);
         for (; segment && segment->begin < used.end; segment = segment->next)
             segment->users++;
-        if (used.use != READS)
+        if (used.use != CLD_READS)
             write_segments(used.copies, used.written, 0);
     }
 }
@@ -442,7 +322,7 @@ static void use_here(struct cld_event *command, bool uses_all) {
 /* A child of a fork has no cluster: what is here it may use. */
 static void look_in_child(struct cld_event *command) {
     for (uint32_t i = 0; i < command->mem_count; i++) {
-        struct cld_mem *mem = mem_at(command, i);
+        struct cld_mem *mem = cld_mem_at(command, i);
         const struct cld_copies *copies = mem ? cld_root_of(mem)->copies : NULL;
         const struct cld_segment *segment = copies ? copies->segments : NULL;
         for (; segment; segment = segment->next)
@@ -462,7 +342,7 @@ static bool fetch_command(struct cld_event *command) {
         return false;
     }
     pthread_mutex_lock(&cld_cluster_lock);
-    bool uses_all = is_cut_up(command), is_ready = gather_here(command, uses_all);
+    bool uses_all = cld_is_cut_up(command), is_ready = gather_here(command, uses_all);
     if (is_ready) {
         use_here(command, uses_all);
         command->elsewhere = uses_all ? CLD_ALL_USED_HERE : CLD_USED_HERE;
@@ -491,8 +371,8 @@ static void command_ended(struct cld_event *command) {
         return;
     pthread_mutex_lock(&cld_cluster_lock);
     for (uint32_t i = 0; i < command->mem_count; i++) {
-        struct used used;
-        if (!find(command, i, uses_all, &used) || !used.use)
+        struct cld_used used;
+        if (!cld_find_used(command, i, uses_all, &used) || !used.use)
             continue;
         struct cld_segment *segment = cld_segments_in(used.copies, used.begin, used.end);
         for (; segment && segment->begin < used.end; segment = segment->next)
@@ -520,7 +400,7 @@ static void mem_freed(struct cld_mem *mem) {
 size_t cld_copies_held(const struct cld_event *command, const struct cld_worker *worker) {
     size_t held = 0;
     for (uint32_t i = 0; i < command->mem_count; i++) {
-        struct cld_mem *mem = mem_at(command, i);
+        struct cld_mem *mem = cld_mem_at(command, i);
         const struct cld_copies *copies = mem ? cld_root_of(mem)->copies : NULL;
         const struct cld_segment *segment = copies ? copies->segments : NULL;
         for (; segment; segment = segment->next)
@@ -531,7 +411,7 @@ size_t cld_copies_held(const struct cld_event *command, const struct cld_worker 
 }
 
 bool cld_copies_enter(struct cld_event *command, struct cld_copies *copies, struct cld_bytes_range range) {
-    const struct used used = {.copies = copies, .begin = range.begin, .end = range.end};
+    const struct cld_used used = {.copies = copies, .begin = range.begin, .end = range.end};
     struct cld_segment *segment = cld_segments_in(copies, range.begin, range.end);
     if (!segment) {
         cld_command_fail(command, CL_OUT_OF_HOST_MEMORY);

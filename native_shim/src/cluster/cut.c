@@ -10,13 +10,9 @@
 #include "memory/mem.h"
 #include "object/call.h"
 
-/* Parts begin at multiples of a power of two, where they have so many of these: what a worker makes of the groups
- * has more freedom then. What is combined is this long at most. */
+/* Parts begin at multiples of a power of two, where they have so many of these: what a worker makes of the
+ * groups has more freedom then. What is combined is this long at most. */
 enum { MOST_ALIGN = 64, ALIGNED_PIECES = 8, MOST_SUM = 16 << 20 };
-
-static struct cld_mem *mem_at(const struct cld_event *command, uint32_t i) {
-    return command->more_mems ? command->more_mems[i] : command->mems[i];
-}
 
 static uint32_t live_workers(struct cld_worker **workers) {
     uint32_t count = 0;
@@ -71,8 +67,10 @@ static struct cld_parts *new_parts(struct cld_event *command, uint32_t count) {
         struct cld_launch_part *part = &parts->parts[i];
         part->of = parts;
         part->uses = parts->uses + (size_t)i * command->mem_count;
-        part->message = (struct cld_launch_message){
-            .arguments = message->arguments, .only_read = message->only_read, .has_local_size = true, .part = part};
+        part->message = (struct cld_launch_message){.arguments = message->arguments,
+                                                    .only_read = message->only_read,
+                                                    .has_local_size = true,
+                                                    .part = part};
         part->groups.last = command->kernel.launch.num_groups[0];
         part->command = part_command(command, part);
         is_made = part->command;
@@ -111,7 +109,7 @@ struct arguments {
 
 static uint32_t index_of(const struct cld_event *command, const struct cld_mem *mem) {
     for (uint32_t i = 0; i < command->mem_count; i++)
-        if (mem_at(command, i) == mem)
+        if (cld_mem_at(command, i) == mem)
             return i;
     return UINT32_MAX;
 }
@@ -142,7 +140,8 @@ static bool add_sum(struct cld_parts *parts, struct cld_mem *root, const struct 
 }
 
 /* What a part uses of each memory object. False: it is not known. */
-static bool find_uses(struct cld_event *command, const struct arguments *arguments, struct cld_launch_part *part) {
+static bool find_uses(struct cld_event *command, const struct arguments *arguments,
+                      struct cld_launch_part *part) {
     if (!cld_extents_of(command, &part->groups, arguments->sizes, arguments->extents))
         return false;
     memset(part->uses, 0, command->mem_count * sizeof *part->uses);
@@ -165,9 +164,9 @@ static bool find_uses(struct cld_event *command, const struct arguments *argumen
 }
 
 /* Of two memory objects of the launch, of which the first is used by one part and the second by another. */
-static bool disturb(struct cld_event *command, const struct cld_launch_part *one, uint32_t i, const struct cld_launch_part *other,
-                    uint32_t k) {
-    if (cld_root_of(mem_at(command, i)) != cld_root_of(mem_at(command, k)))
+static bool disturb(struct cld_event *command, const struct cld_launch_part *one, uint32_t i,
+                    const struct cld_launch_part *other, uint32_t k) {
+    if (cld_root_of(cld_mem_at(command, i)) != cld_root_of(cld_mem_at(command, k)))
         return false;
     const struct cld_part_use *a = &one->uses[i], *b = &other->uses[k];
     return meet(a->written, b->written) || meet(a->written, b->read) || meet(a->read, b->written);
@@ -182,7 +181,7 @@ static bool sums_are_alone(struct cld_event *command, const struct cld_parts *pa
         for (uint32_t p = 0; p < parts->count; p++)
             for (uint32_t i = 0; i < command->mem_count; i++) {
                 const struct cld_part_use *use = &parts->parts[p].uses[i];
-                if (cld_root_of(mem_at(command, i))->copies == sum->copies &&
+                if (cld_root_of(cld_mem_at(command, i))->copies == sum->copies &&
                     (meet(use->read, sum->range) || meet(use->written, sum->range)))
                     return false;
             }
@@ -246,7 +245,8 @@ static bool try_cut(struct cld_event *command, const struct arguments *arguments
                     uint32_t dimension) {
     const struct cld_kernel_info *info = command->kernel.info;
     struct cld_launch *launch = &command->kernel.launch, before = *launch;
-    bool is_chosen = !command->kernel.message->has_local_size && !info->reqd_local_size[0] && !info->reqd_sub_groups;
+    bool is_chosen =
+        !command->kernel.message->has_local_size && !info->reqd_local_size[0] && !info->reqd_sub_groups;
     if (launch->num_groups[dimension] < parts->count && is_chosen)
         shorten(info, launch, dimension, parts->count);
     if (launch->num_groups[dimension] < parts->count || !cut_along(command, arguments, parts, dimension)) {
@@ -269,7 +269,7 @@ static bool may_be_cut(struct cld_event *command, const struct cld_kernel *kerne
     }
     pthread_mutex_lock(&cld_cluster_lock);
     for (uint32_t i = 0; i < command->mem_count && may_be; i++)
-        may_be = cld_copies_of(mem_at(command, i));
+        may_be = cld_copies_of(cld_mem_at(command, i));
     pthread_mutex_unlock(&cld_cluster_lock);
     return may_be;
 }

@@ -1,8 +1,8 @@
-/* Evaluates what the compiler says of accesses, for a part of a launch (cl_driver/passes/extents/extents.py has
- * the form). It may come from a program binary: nothing in it is trusted.
+/* Evaluates what the compiler says of accesses, for a part of a launch (cl_driver/passes/extents/extents.py
+ * has the form). It may come from a program binary: nothing in it is trusted.
  *
- * A value is an interval: of the ids of all work-items in these groups, of all iterations, whichever work-item
- * has which. One that is empty belongs to code that no work-item of these comes to. */
+ * A value is an interval: of the ids of all work-items in these groups, of all iterations, whichever
+ * work-item has which. One that is empty belongs to code that no work-item of these comes to. */
 #include "cluster/extents.h"
 
 #include <string.h>

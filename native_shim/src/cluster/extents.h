@@ -31,8 +31,8 @@ struct cld_argument_extent {
     bool is_mixed;       /* it is combined in several ways */
 };
 
-/* Of a launch with sizes and arguments, whose kernel has extents. sizes: bytes of each argument's memory object,
- * 0 of others. extents: as many. False: the numbers make no sense. */
+/* Of a launch with sizes and arguments, whose kernel has extents. sizes: bytes of each argument's memory
+ * object, 0 of others. extents: as many. False: the numbers make no sense. */
 bool cld_extents_of(const struct cld_event *launch, const struct cld_group_range *groups, const size_t *sizes,
                     struct cld_argument_extent *extents);
 

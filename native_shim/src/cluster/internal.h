@@ -66,6 +66,26 @@ struct cld_fetch {
     bool failed;      /* one of these was an error */
 };
 
+/* What a command does with a memory object, and with which bytes of its root's. */
+enum cld_use { CLD_USES_NOTHING, CLD_READS, CLD_WRITES, CLD_WRITES_ALL };
+
+struct cld_used {
+    struct cld_copies *copies;
+    size_t begin, end;
+    struct cld_bytes_range written; /* of them */
+    enum cld_use use;
+};
+
+/* The memory object of a command, or NULL where it is a queue, which is held like one. */
+struct cld_mem *cld_mem_at(const struct cld_event *command, uint32_t i);
+
+/* What a command does with its memory object of that number, which may be nothing. uses_all: whether all of
+ * each is taken for used, which is settled then. False: no memory. With the lock held. */
+bool cld_find_used(const struct cld_event *command, uint32_t i, bool uses_all, struct cld_used *used);
+
+/* Whether a memory object is in so many pieces that it had better be in one place. With the lock held. */
+bool cld_is_cut_up(const struct cld_event *command);
+
 /* A part of a memory object that is everywhere in the same state. */
 struct cld_segment {
     struct cld_segment *next; /* begins where this one ends */
@@ -104,8 +124,8 @@ struct cld_launch_message {
     struct cld_msg arguments;         /* a list; of a part that of the launch */
     uint64_t only_read;               /* bits: memory objects of the command that it does not write */
     bool has_local_size, uses_all;
-    struct cld_launch_part *part;   /* that it is of a launch on all workers, or NULL */
-    struct cld_parts *parts; /* of a launch on all workers, or NULL */
+    struct cld_launch_part *part; /* that it is of a launch on all workers, or NULL */
+    struct cld_parts *parts;      /* of a launch on all workers, or NULL */
 };
 
 /* Bytes of a memory object's root that a part of a launch uses. */
@@ -155,8 +175,8 @@ static inline struct cld_worker *cld_worker_of(const struct cld_event *command) 
     return message && message->part ? message->part->worker : command->queue->device->worker;
 }
 
-/* Without the lock: divides a launch of the device that is all workers into parts (cut.c). Its message has them
- * then. CL_DEVICE_NOT_AVAILABLE: no worker is left. CL_OUT_OF_HOST_MEMORY. */
+/* Without the lock: divides a launch of the device that is all workers into parts (cut.c). Its message has
+ * them then. CL_DEVICE_NOT_AVAILABLE: no worker is left. CL_OUT_OF_HOST_MEMORY. */
 cl_int cld_launch_cut(struct cld_event *command, const struct cld_kernel *kernel);
 void cld_parts_free(struct cld_parts *parts);
 
@@ -168,8 +188,8 @@ bool cld_parts_start(struct cld_event *command, struct cld_ready *ready);
 /* A part was sent. */
 void cld_part_sent(struct cld_launch_part *part, struct cld_ready *ready);
 
-/* In three steps: whether all that a launch uses is at its worker, or can be sent there; that is sent; the launch is.
- * False: it has failed. */
+/* In three steps: whether all that a launch uses is at its worker, or can be sent there; that is sent; the
+ * launch is. False: it has failed. */
 enum cld_readiness { CLD_IS_READY, CLD_WAITS, CLD_HAS_FAILED };
 enum cld_readiness cld_launch_gather(struct cld_event *command, struct cld_worker *worker);
 bool cld_launch_send_needs(struct cld_event *command, struct cld_worker *worker);
@@ -204,8 +224,8 @@ bool cld_copies_send(struct cld_event *command, struct cld_worker *worker, bool 
 /* What the command writes will be at the worker alone. */
 void cld_copies_written(struct cld_event *command, struct cld_worker *worker, bool uses_all);
 
-/* A range that is to be here, and to be used here, until cld_copies_leave(). False: the command waits for it, or
- * has failed. */
+/* A range that is to be here, and to be used here, until cld_copies_leave(). False: the command waits for it,
+ * or has failed. */
 bool cld_copies_enter(struct cld_event *command, struct cld_copies *copies, struct cld_bytes_range range);
 void cld_copies_hold(struct cld_copies *copies, struct cld_bytes_range range);
 void cld_copies_leave(struct cld_copies *copies, struct cld_bytes_range range, struct cld_event **again);
@@ -215,7 +235,8 @@ bool cld_copies_tell(struct cld_worker *worker, struct cld_copies *copies);
 /* Bytes of what a command uses that the worker has. */
 size_t cld_copies_held(const struct cld_event *command, const struct cld_worker *worker);
 
-/* An item that is a list of so many values, of which the message and the number are the first; NULL: no memory. */
+/* An item that is a list of so many values, of which the message and the number are the first; NULL: no
+ * memory. */
 struct cld_item *cld_copies_item(int message, const struct cld_copies *copies, uint32_t count);
 
 /* For a launch's list of arguments. CL_INVALID_IMAGE_SIZE, CL_OUT_OF_HOST_MEMORY. word: abi/image_abi.h.

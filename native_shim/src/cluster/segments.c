@@ -11,8 +11,7 @@ bool cld_segments_begin(struct cld_copies *copies, size_t size, bool has_content
     struct cld_segment *segment = calloc(1, sizeof *segment);
     if (!segment)
         return false;
-    *segment = (struct cld_segment){
-        .end = size, .is_here = true, .valid = has_contents ? 0 : UINT64_MAX};
+    *segment = (struct cld_segment){.end = size, .is_here = true, .valid = has_contents ? 0 : UINT64_MAX};
     copies->segments = segment;
     copies->segment_count = 1;
     return true;

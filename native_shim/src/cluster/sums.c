@@ -1,5 +1,5 @@
-/* What the parts of a launch add up by atomics, or combine in another way whose order does not matter: each worker
- * begins with numbers that change nothing, and this machine combines what they come to. */
+/* What the parts of a launch add up by atomics, or combine in another way whose order does not matter: each
+ * worker begins with numbers that change nothing, and this machine combines what they come to. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,8 @@
-/* Launches on the device that is all workers: how they are executed. Each part is a command of its own, for one
- * worker; the launch has ended when all parts have.
+/* Launches on the device that is all workers: how they are executed. Each part is a command of its own, for
+ * one worker; the launch has ended when all parts have.
  *
- * Launches end in the order in which they were sent, so that one which need not wait for another here, for it comes
- * behind it on each worker, does not seem to have ended before it. */
+ * Launches end in the order in which they were sent, so that one which need not wait for another here, for it
+ * comes behind it on each worker, does not seem to have ended before it. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -109,8 +109,8 @@ void cld_part_sent(struct cld_launch_part *part, struct cld_ready *ready) {
     cld_launch_release(parts->command, ready);
 }
 
-/* With the lock held: what all of them need is sent before any of them, for a worker sends nothing on to another
- * before it has executed what it was sent before. Those that have failed. */
+/* With the lock held: what all of them need is sent before any of them, for a worker sends nothing on to
+ * another before it has executed what it was sent before. Those that have failed. */
 static struct cld_event *start_parts(struct cld_parts *parts, struct cld_ready *ready) {
     enum cld_readiness readiness[CLD_MOST_WORKERS];
     struct cld_event *failed = NULL;

@@ -92,8 +92,8 @@ static bool execute_fill(struct cld_executor *executor, struct cld_msg *msg) {
     if (msg->failed)
         return false;
     /* Without the buffer, or room, the commands that want it fail. */
-    if (buffer && !clEnqueueFillBuffer(executor->queue, buffer->handle, pattern, pattern_size, offset, size, 0,
-                                       NULL, NULL))
+    if (buffer && !clEnqueueFillBuffer(executor->queue, buffer->handle, pattern, pattern_size, offset, size,
+                                       0, NULL, NULL))
         cld_await_no_more(buffer, offset, size);
     return true;
 }
@@ -253,7 +253,8 @@ static cl_int enqueue(struct cld_pending *pending, cl_kernel kernel, uint32_t di
     cl_event event;
     const struct cld_waits *waits = &pending->waits;
     const struct cld_wait wait = {waits->count, waits->count ? waits->events : NULL, &event, NULL};
-    const struct cld_launch_sizes launch = {dimensions, sizes[0], sizes[1], has_local ? sizes[2] : NULL, part};
+    const struct cld_launch_sizes launch = {dimensions, sizes[0], sizes[1], has_local ? sizes[2] : NULL,
+                                            part};
     if (part && !has_groups(part, sizes))
         return CL_INVALID_WORK_GROUP_SIZE;
     cl_int status = cld_launch_enqueue(pending->executor->queue, kernel, &launch, &wait);

@@ -238,11 +238,12 @@ static struct cld_kernel_info *take_kernel(struct cld_executable *executable, st
     info->counted_size = answer->counted_size;
     info->apart = answer->apart;
     char *symbol = strndup(answer->symbol.data, answer->symbol.size);
-    bool is_whole = take_args(info, answer) && take_specialisable(info, answer) &&
-                    take_blocks(info, answer) && take_numbers(&info->account, &info->account_count, answer->account, answer->account_count) &&
-                    take_numbers(&info->extents, &info->extent_count, answer->extents, answer->extents_count) && info->name && symbol &&
-                    find_entry(code, symbol, &info->entry) &&
-                    (!(info->flags & CLD_KERNEL_BLOCK) || is_block(info));
+    bool is_whole =
+        take_args(info, answer) && take_specialisable(info, answer) && take_blocks(info, answer) &&
+        take_numbers(&info->account, &info->account_count, answer->account, answer->account_count) &&
+        take_numbers(&info->extents, &info->extent_count, answer->extents, answer->extents_count) &&
+        info->name && symbol && find_entry(code, symbol, &info->entry) &&
+        (!(info->flags & CLD_KERNEL_BLOCK) || is_block(info));
     free(symbol);
     if (!is_whole) {
         cld_kernel_info_drop(info);

@@ -165,7 +165,7 @@ struct cld_kernel_info {
     uint32_t account_count; /* numbers of `account`, or 0 */
     int64_t *account;       /* malloced: bytes and operations of launches, for profiles (profile/traffic.h) */
     uint32_t extent_count;  /* numbers of `extents`, or 0 */
-    int64_t *extents;       /* malloced: what work-groups read and write, to cut launches (cluster/extents.h) */
+    int64_t *extents; /* malloced: what work-groups read and write, to cut launches (cluster/extents.h) */
     uint64_t most_group_items; /* of groups that there may be code for by their size, or 0 */
     _Atomic(struct cld_variant *) variants;
     uint32_t specialisable_count; /* of arguments that there may be code for the values of */

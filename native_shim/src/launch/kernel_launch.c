@@ -173,26 +173,11 @@ cl_int cld_launch_place_local(struct cld_event *command, const uint64_t *sizes) 
     return check_local(command, &places);
 }
 
-/* Groups with local memory that run for long read much that others do, too: those above and below the same
- * columns, those beside them the same rows. In panels of this many work-items, caches hold both
- * (python -m tests.bench.throughput --filter matmul_tiled). */
-enum { PANEL_ITEMS = 128, LONG_GROUP = 1000 };
-
-static void choose_panel(struct cld_event *command, uint64_t item_time) {
-    const struct cld_launch *launch = &command->kernel.launch;
-    const uint64_t *local = launch->local_size;
-    uint64_t panel = PANEL_ITEMS / local[0];
-    bool is_long = (double)item_time * (double)(local[0] * local[1] * local[2]) >= 1024.0 * LONG_GROUP;
-    bool suits = command->kernel.local_size && local[1] > 1 && launch->num_groups[1] > 1 && panel > 1 &&
-                 launch->num_groups[0] > panel && command->kernel.info->repeated_dimensions < 2;
-    command->panel = is_long && suits ? (uint8_t)panel : 0;
-}
-
 /* What decides how the command is executed: the number of work-groups, and how long it took last time.
  * launches: that it stands for, where not each is looked at. */
 static void estimate(struct cld_event *command, struct cld_kernel_info *info, uint32_t launches) {
     uint64_t item_time = atomic_load_explicit(&info->item_time, memory_order_relaxed);
-    choose_panel(command, item_time);
+    cld_launch_choose_panel(command, item_time);
     command->estimate = time_of(info, &command->kernel.launch);
     const uint64_t later =
         CLD_KERNEL_TILED | CLD_KERNEL_HAS_MORE | CLD_KERNEL_HAS_LINEAR | CLD_KERNEL_TRIES_ITEMS;

@@ -70,6 +70,21 @@ static void run_groups(struct cld_event *command, const struct cld_launch *launc
         run_in_steps(command, launch, code, self, first, last);
 }
 
+/* Groups with local memory that run for long read much that others do, too: those above and below the same
+ * columns, those beside them the same rows. In panels of this many work-items, caches hold both
+ * (python -m tests.bench.throughput --filter matmul_tiled). */
+enum { PANEL_ITEMS = 128, LONG_GROUP = 1000 };
+
+void cld_launch_choose_panel(struct cld_event *command, uint64_t item_time) {
+    const struct cld_launch *launch = &command->kernel.launch;
+    const uint64_t *local = launch->local_size;
+    uint64_t panel = PANEL_ITEMS / local[0];
+    bool is_long = (double)item_time * (double)(local[0] * local[1] * local[2]) >= 1024.0 * LONG_GROUP;
+    bool suits = command->kernel.local_size && local[1] > 1 && launch->num_groups[1] > 1 && panel > 1 &&
+                 launch->num_groups[0] > panel && command->kernel.info->repeated_dimensions < 2;
+    command->panel = is_long && suits ? (uint8_t)panel : 0;
+}
+
 /* Work-groups in another order: a panel of so many columns after the other, each row by row. */
 static void run_panels(struct cld_event *command, const struct cld_launch *launch,
                        const struct cld_variant *code, struct cld_self *self, uint64_t first, uint64_t last) {

@@ -53,6 +53,9 @@ static inline bool cld_find_scratch_size(const struct cld_event *command, const 
            (!code || cld_raise_scratch(size, code->scratch_fixed, code->scratch_per_item, items));
 }
 
+/* Whether a launch whose work-items take so long, in 1/1024 ns, is executed in panels. */
+void cld_launch_choose_panel(struct cld_event *command, uint64_t item_time);
+
 /* Of the operation of launches (struct cld_operation, runtime/command.h). */
 cl_int cld_launch_run(struct cld_event *command, struct cld_self *self, uint64_t first, uint64_t last);
 void cld_launch_learn(struct cld_event *command, uint64_t time, uint64_t units);

@@ -1,5 +1,5 @@
-/* Launches of some of the work-groups of a larger one, which others execute elsewhere: ids and sizes are those
- * of all. */
+/* Launches of some of the work-groups of a larger one, which others execute elsewhere: ids and sizes are
+ * those of all. */
 #ifndef CLD_PART_LAUNCH_H
 #define CLD_PART_LAUNCH_H
 

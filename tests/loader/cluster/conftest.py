@@ -148,6 +148,12 @@ def cluster(distributed, environment) -> Iterator[Cluster]:
         yield found
 
 
+@pytest.fixture(scope="package")
+def whole(cluster) -> Hosts:
+    """Its programs have a device that is all workers, too."""
+    return Hosts(f"{cluster.address};whole", cluster.environment)
+
+
 @pytest.fixture
 def own_cluster(distributed, environment) -> Iterator[Cluster]:
     """A cluster of the test's own."""

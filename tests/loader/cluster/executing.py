@@ -67,7 +67,41 @@ def spirv() -> bytes:
 
 
 def launch(number: int, name: bytes, *arguments: Any, size: int = SIZE // 4, needed: tuple[int, ...] = ()):
-    return [messages.LAUNCH, number, 1, name, [0], [size], None, list(needed), list(arguments)]
+    return [messages.LAUNCH, number, 1, name, [0], [size], None, list(needed), None, list(arguments)]
+
+
+def part(number: int, name: bytes, groups: list[int], *arguments: Any, local: list[int] | None):
+    """Some groups of a launch: the dimension, the first one, the one behind the last one."""
+    return [messages.LAUNCH, number, 1, name, [0], [SIZE // 4], local, [], groups, list(arguments)]
+
+
+def parts() -> None:
+    """Some groups of a launch, on what was filled before; groups that it does not have."""
+    worker, buffer, count = Worker(), [7, 0, SIZE], SIZE // 4 // 8
+    by = struct.pack("<i", 2)
+    worker.put([messages.PROGRAM, 1, b"", spirv()], [messages.BUFFER, 7, SIZE])
+    worker.put(
+        [messages.FILL, 7, 0, SIZE, struct.pack("<i", 5)],
+        part(10, b"add", [0, 3, 7], buffer, by, local=[8]),
+        [messages.READ, 11, 7, 0, SIZE],
+    )
+    assert [message[2] for message in worker.wait(2)] == [0, 0]
+    expected = [7 if 3 <= i // 8 < 7 else 5 for i in range(SIZE // 4)]
+    assert list(struct.unpack(f"<{SIZE // 4}i", worker.payloads.pop())) == expected
+    for number, groups in enumerate(
+        [[0, 3, count + 1], [0, 7, 7], [0, 7, 3], [0, -1, 3], [0, 0, 1 << 40]], 20
+    ):
+        worker.put(part(number, b"add", groups, buffer, by, local=[8]))
+        (done,) = worker.wait(1)
+        assert done[:3] == [messages.DONE, number, cl.CL_INVALID_WORK_GROUP_SIZE]
+    worker.put([messages.FILL, 7, 0, SIZE, b"123"], [messages.FILL, 99, 0, 4, b"1234"])
+    worker.put([messages.READ, 30, 7, 0, 4])
+    assert worker.wait(1) == [[messages.DATA, 30, 0, struct.pack("<i", 5)]]
+    worker.put(part(31, b"add", [0, 0, 1], buffer, by, local=None))  # no message
+    end = time.monotonic() + 20
+    while not worker.executor.failed:
+        assert time.monotonic() < end
+    worker.executor.close()
 
 
 def commands() -> None:

@@ -27,12 +27,15 @@ class Kernels:
         """An int that work-items calculate."""
         pick, number = self.chance.choice, self.chance.randrange
         if depth > 3 or self.chance.random() < 0.25:
-            return pick(["x", "y", "k", "w", "h", "(int)get_group_id(0)", "(int)get_local_id(0)", str(number(40)),
-                         "(int)(get_group_id(1) * get_local_size(1) + get_local_id(1))"])  # fmt: skip
+            return pick([
+                "x", "y", "k", "w", "h", "(int)get_group_id(0)", "(int)get_local_id(0)", str(number(40)),
+                "(int)(get_group_id(1) * get_local_size(1) + get_local_id(1))",
+            ])  # fmt: skip
         a, b, c = self.number(depth + 1), self.number(depth + 1), number(1, 9)
         return pick([
             f"({a} + {b})", f"({a} - {b})", f"{a} * {c}", f"({a} - {c})", f"min({a}, {b})", f"max({a}, {c})",
-            f"{a} / {c}", f"(int)((uint){a} % {c}u)", f"({a} >> {c % 5})", f"({a} << {c % 4})", f"({a} & {4 * c - 1})",
+            f"{a} / {c}", f"(int)((uint){a} % {c}u)", f"({a} >> {c % 5})", f"({a} << {c % 4})",
+            f"({a} & {4 * c - 1})",
             f"clamp({a}, {c}, {b})", f"({a} < {b} ? {a} : {b} - {c})", f"(int)((uint){a} / {c}u)",
             f"({a} * w + {b})", f"(int)(uchar){a}", f"({a} | {c})", f"mad24({a}, {c}, {b})", f"(int)abs({a})",
             f"(int)((long){a} - {b})", f"({a} ^ {c})",
@@ -58,8 +61,8 @@ class Kernels:
             "if (x > 0 && y > 0 && x < w - 1 && y < h - 1)", "if ((uint)(x - 1) < (uint)(w - 2) && y < h)",
         ])  # fmt: skip
         place = self.chance.choice([
-            "y * w + x", "x * h + y", "(h - 1 - y) * w + x", "2 * (y * w + x) + 1", "mad24(y, w, x)", "y * w + x + 5",
-            "(y * (w + 3)) + x",
+            "y * w + x", "x * h + y", "(h - 1 - y) * w + x", "2 * (y * w + x) + 1", "mad24(y, w, x)",
+            "y * w + x + 5", "(y * (w + 3)) + x",
         ])  # fmt: skip
         write = self.chance.choice(["out[{0}] = s;", "out[{0}] = s + 3 * out[{0}];", "out[{0}] += s;"])
         return f"""

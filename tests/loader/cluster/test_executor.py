@@ -15,7 +15,9 @@ def run(environment, *arguments, **more):
     subprocess.run([sys.executable, *arguments], cwd=ROOT, env=environment | more, check=True, timeout=300)
 
 
-@pytest.mark.parametrize("scene", ["commands", "images", "errors", "bundles", "nonsense", "transfers"])
+@pytest.mark.parametrize(
+    "scene", ["commands", "parts", "images", "errors", "bundles", "nonsense", "transfers"]
+)
 def test_scene(environment, scene):
     run(environment, "-m", "tests.loader.cluster.executing", scene)
 

@@ -1,9 +1,10 @@
-"""The device that is all workers: python -m tests.loader.cluster.whole SCENE. Scenes end with an exception where
-something is not as it should be."""
+"""The device that is all workers: python -m tests.loader.cluster.whole SCENE. Scenes end with an exception
+where something is not as it should be."""
 
 from __future__ import annotations
 
 import ctypes
+import struct
 import sys
 
 import numpy as np
@@ -54,7 +55,19 @@ kernel void append(global const int *in, global int *out, global int *count) {
     int i = get_global_id(0);
     if (in[i] & 1) out[atomic_inc(count)] = in[i];
 }
-kernel void scatter(global const int *where, global int *out) { out[where[get_global_id(0)]] = get_global_id(0); }
+kernel void scatter(global const int *where, global int *out) {
+    out[where[get_global_id(0)]] = get_global_id(0);
+}
+kernel void optional(global float *x, global const float *y) {
+    size_t i = get_global_id(0);
+    x[i] += y ? y[i] : 1;
+}
+kernel void grey(read_only image2d_t in, global float *out) {
+    const sampler_t s = CLK_NORMALIZED_COORDS_FALSE | CLK_ADDRESS_CLAMP | CLK_FILTER_NEAREST;
+    int x = get_global_id(0), y = get_global_id(1);
+    float4 c = read_imagef(in, s, (int2)(x, y));
+    out[y * get_global_size(0) + x] = c.x + c.y;
+}
 kernel void sizes(global ulong *out) {
     size_t i = get_global_id(0);
     out[4 * i] = get_group_id(0);
@@ -83,12 +96,16 @@ class Whole(Host):
     def empty(self, size: int) -> int:
         return self.cl.make("clCreateBuffer", self.context, cl.CL_MEM_READ_WRITE, size, None)
 
-    def run(self, name: str, size: tuple[int, ...], *arguments, local: tuple[int, ...] = (), offset=()) -> int:
+    def run(
+        self, name: str, size: tuple[int, ...], *arguments, local: tuple[int, ...] = (), offset=()
+    ) -> int:
         """Enqueues a launch; its event, at which values() looks."""
         kernel, event = self.kernel(name), ctypes.c_void_p()
         for i, argument in enumerate(arguments):
             data = argument.tobytes() if isinstance(argument, np.generic) else ctypes.c_uint64(argument)
-            self.cl.ok("clSetKernelArg", kernel, i, argument.nbytes if isinstance(argument, np.generic) else 8, data)
+            self.cl.ok(
+                "clSetKernelArg", kernel, i, argument.nbytes if isinstance(argument, np.generic) else 8, data
+            )
         self.cl.ok(
             "clEnqueueNDRangeKernel", self.queue, kernel, len(size), list(offset) or None, list(size),
             list(local) or None, 0, None, event,
@@ -145,8 +162,8 @@ def stencils() -> None:
     values = RANDOM.random((height, width), dtype=np.float32)
     buffers, expected = [whole.array(values), whole.array(values)], values.copy()
     for step in range(30):
-        whole.run("stencil", (176, 208), buffers[step % 2], buffers[1 - step % 2], np.int32(width), np.int32(height),
-                  local=(16, 16))  # fmt: skip
+        sizes = np.int32(width), np.int32(height)
+        whole.run("stencil", (176, 208), buffers[step % 2], buffers[1 - step % 2], *sizes, local=(16, 16))
         e = expected
         new = e.copy()
         new[1:-1, 1:-1] = 0.2 * (e[1:-1, 1:-1] + e[1:-1, :-2] + e[1:-1, 2:] + e[:-2, 1:-1] + e[2:, 1:-1])
@@ -237,6 +254,71 @@ def events() -> None:
         ]
         assert times == sorted(times) and times[3] >= last, times
         last = times[3]
+
+
+def local_sizes() -> None:
+    """Groups that the driver chooses are made shorter where there would be too few along what can be cut."""
+    whole = Whole()
+    m, n = 192, 64
+    values = RANDOM.random((m, n), dtype=np.float32)
+    out = whole.empty(4 * m * n)
+    whole.run("rows_first", (m, n), whole.array(values), out, np.int32(n))
+    assert (whole.values(out, values) == values + np.arange(m, dtype=np.float32)[:, None]).all()
+
+
+def buffers() -> None:
+    """Arguments that are parts of one buffer: cut where no part of the launch touches what another writes."""
+    whole = Whole()
+    n = 1 << 14
+    values = RANDOM.random(2 * n, dtype=np.float32)
+    every = whole.array(values)
+    halves = [
+        whole.cl.make("clCreateSubBuffer", every, 0, cl.CL_BUFFER_CREATE_TYPE_REGION, [4 * n * i, 4 * n])
+        for i in range(2)
+    ]
+    whole.run("map", (n,), halves[0], halves[1], np.float32(2), np.uint32(n))
+    expected = np.concatenate([values[:n], 2 * values[:n]])
+    assert (whole.values(every, values) == expected).all()
+    null = 0
+    whole.run("optional", (n,), halves[1], null)
+    whole.run("optional", (n,), halves[1], halves[0])
+    expected[n:] = (expected[n:] + 1) + expected[:n]
+    assert (whole.values(every, values) == expected).all()
+
+
+def images() -> None:
+    """What is read of images each worker has as a whole."""
+    whole = Whole()
+    height, width = 48, 64
+    values = RANDOM.random((height, width, 4), dtype=np.float32)
+    image_format = np.array([cl.CL_RGBA, cl.CL_FLOAT], np.uint32).tobytes()
+    desc = struct.pack("<I4x6Q", cl.CL_MEM_OBJECT_IMAGE2D, width, height, 1, 0, 0, 0) + bytes(16)
+    image = whole.cl.make(
+        "clCreateImage", whole.context, cl.CL_MEM_READ_ONLY | cl.CL_MEM_COPY_HOST_PTR, image_format, desc,
+        values.tobytes(),
+    )  # fmt: skip
+    out = whole.empty(4 * height * width)
+    whole.run("grey", (width, height), image, out, local=(16, 4))
+    found = whole.values(out, np.zeros((height, width), np.float32))
+    assert np.allclose(found, values[:, :, 0] + values[:, :, 1], rtol=1e-6)
+
+
+def killed() -> None:
+    """A worker goes while a launch is executed."""
+    whole = Whole()
+    n = 1 << 16
+    values = RANDOM.random((n, 4), dtype=np.float32)
+    source, to = whole.array(values), whole.empty(16 * n)
+    event = whole.run("bodies", (n,), source, to, np.uint32(n))
+    whole.cl.ok("clFlush", whole.queue)
+    print("running", flush=True)
+    assert whole.cl.call("clWaitForEvents", 1, [event]) == cl.CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST
+    assert whole.status(event) == cl.CL_DEVICE_NOT_AVAILABLE
+    whole.launched.clear()
+    some = values[:4096]
+    source, to = whole.array(some), whole.empty(some.nbytes)
+    whole.run("bodies", (len(some),), source, to, np.uint32(len(some)))
+    whole.values(to, some)
 
 
 def main() -> None:

@@ -92,6 +92,7 @@ def make_kernel(**changes) -> KernelInfo:
         "apart_args": [],
         "specialisable_args": [],
         "account": [],
+        "extents": [],
         "remark": "",
     }
     return KernelInfo(**(values | changes))
@@ -198,6 +199,8 @@ def test_fields_must_be_named_and_complete():
     {"kernels": [make_kernel(apart_args=["a"])]},
     {"kernels": [make_kernel(account=["a"])]},
     {"kernels": [make_kernel(account=[1 << 63])]},
+    {"kernels": [make_kernel(extents=[0.5])]},
+    {"kernels": [make_kernel(extents=[-1 << 64])]},
     {"kernels": [make_kernel(args=[make_arg(kind=0)], apart_args=[0])]},
 ], ids=repr)  # fmt: skip
 def test_what_the_data_plane_could_not_trust_is_refused(changes):

@@ -1,0 +1,36 @@
+"""The device that is all workers, on which launches are cut."""
+
+import os
+import signal
+
+import pytest
+
+
+@pytest.mark.parametrize(
+    "scene, alone",
+    [
+        ("maps", 0), ("products", 0), ("stencils", 0), ("bodies", 0), ("sums", 1), ("alone", 2), ("ids", 0),
+        ("events", 0), ("local_sizes", 0), ("buffers", 0), ("images", 0),
+    ],
+)  # fmt: skip
+def test_scene(whole, tmp_path, scene, alone):
+    """alone: launches that one worker executes."""
+    log = tmp_path / "log"
+    whole.run(scene, module="whole", CL_DRIVER_LOG="calls", CL_DRIVER_LOG_FILE=str(log))
+    assert log.read_text().count("one worker executes the launch") == alone
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_random_kernels(whole, tmp_path, seed):
+    log = tmp_path / "log"
+    whole.run(str(seed), "40", module="random_cuts", CL_DRIVER_LOG="calls", CL_DRIVER_LOG_FILE=str(log))
+    assert log.read_text().count("one worker executes the launch") < 20
+
+
+def test_a_worker_that_is_killed(own_cluster):
+    """What it executed ends with an error; what is launched then the other one executes."""
+    process = own_cluster.start("killed", module="whole", CL_DRIVER_CLUSTER=f"{own_cluster.address};whole")
+    assert process.stdout.readline() == "running\n"
+    os.kill(own_cluster.pids[1], signal.SIGKILL)
+    process.communicate(timeout=120)
+    assert process.returncode == 0
