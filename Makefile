@@ -12,7 +12,7 @@ export OCL_ICD_VENDORS := $(CURDIR)/build/vendors/
 unexport OCL_ICD_FILENAMES OPENCL_VENDOR_PATH
 
 .PHONY: run setup packages test test-llvmlite test-levels check bench-check test-packages pages bench zoo sanitize peers conformance
-.PHONY: core dist lint clean
+.PHONY: core dist test-release lint clean
 
 run: setup build/demo
 	@clinfo -l
@@ -56,7 +56,7 @@ PYTEST = $(BYTECODE) $(VENV) -m pytest -q --durations=20 --durations-min=5 $(PYT
 
 # The loader's tests once with the control plane embedded, once with it in a process of its own.
 test: test-packages setup
-	$(PYTEST) -n $(WORKERS) -m "not clock" tests
+	$(PYTEST) -n $(WORKERS) -m "not clock and not release" tests
 	CL_DRIVER_RUNTIME=process $(PYTEST) -n $(WORKERS) -m "not clock and not long" \
 	  $(patsubst %,tests/loader/%,$(IN_A_PROCESS))
 	$(PYTEST) -m clock tests
@@ -139,6 +139,10 @@ core: setup
 pages: setup
 	$(VENV) -m tests.pages
 	$(VENV) -m conformance.features
+
+# Before a release, besides make test: native_shim/README.md
+test-release: test-packages setup
+	$(PYTEST) -n $(WORKERS) -m release tests
 
 # The wheels and the sdist, into build/dist: native_shim/README.md
 dist: packages build/dist-venv/.made
