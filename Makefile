@@ -12,7 +12,7 @@ export OCL_ICD_VENDORS := $(CURDIR)/build/vendors/
 unexport OCL_ICD_FILENAMES OPENCL_VENDOR_PATH
 
 .PHONY: run setup packages test test-llvmlite test-levels check bench-check test-packages pages bench zoo sanitize peers conformance
-.PHONY: core dist lint clean
+.PHONY: core dist test-release lint clean
 
 run: setup build/demo
 	@clinfo -l
@@ -54,16 +54,22 @@ WORKERS ?= auto
 BYTECODE := PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=$(CURDIR)/build/pycache
 PYTEST = $(BYTECODE) $(VENV) -m pytest -q --durations=20 --durations-min=5 $(PYTEST_ARGS)
 
-# The loader's tests once with the control plane embedded, once with it in a process of its own.
+# The loader's tests once with the control plane embedded, once with it in a process of its own; there what the
+# log says of the errors that they provoke is looked at, too.
 test: test-packages setup
-	$(PYTEST) -n $(WORKERS) -m "not clock" tests
+	$(PYTEST) -n $(WORKERS) -m "not clock and not release" tests
+	@mkdir -p build/test && rm -f $(ERRORS)
+	CL_DRIVER_RUNTIME=process CL_DRIVER_LOG=errors CL_DRIVER_LOG_FILE=$(CURDIR)/$(ERRORS) \
+	  $(PYTEST) -n $(WORKERS) -m "not clock and not long" $(patsubst %,tests/loader/%,$(PROVOKE_ERRORS))
+	$(VENV) -m tests.loader.errors.messages $(ERRORS)
 	CL_DRIVER_RUNTIME=process $(PYTEST) -n $(WORKERS) -m "not clock and not long" \
-	  $(patsubst %,tests/loader/%,$(IN_A_PROCESS))
+	  $(patsubst %,--ignore=tests/loader/%,$(PROVOKE_ERRORS)) $(patsubst %,tests/loader/%,$(IN_A_PROCESS))
 	$(PYTEST) -m clock tests
 
+ERRORS := build/test/errors.log
 # What depends on where Python is: calls, and all that they ask of it.
-IN_A_PROCESS = check command_buffers core errors extensions images launches profile programs tracing \
-  test_debugger.py test_odd_files.py test_signals.py
+PROVOKE_ERRORS = command_buffers core errors extensions images programs/test_il.py
+IN_A_PROCESS = check launches profile programs tracing test_debugger.py test_odd_files.py test_signals.py
 
 # What LLVM compiles, once more with llvmlite's in place of clang's.
 test-llvmlite: test-packages setup
@@ -139,6 +145,10 @@ core: setup
 pages: setup
 	$(VENV) -m tests.pages
 	$(VENV) -m conformance.features
+
+# Before a release, besides make test: native_shim/README.md
+test-release: test-packages setup
+	$(PYTEST) -n $(WORKERS) -m release tests
 
 # The wheels and the sdist, into build/dist: native_shim/README.md
 dist: packages build/dist-venv/.made

@@ -7,6 +7,7 @@ counts.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import platform
 import re
@@ -54,11 +55,12 @@ def objects():
 
     def make(sanitize: str) -> tuple[shim.Builder, list[Path]]:
         if sanitize not in made:
-            out = ROOT / "build" / "data_plane"
-            shim.build(ROOT / "build" / f"lib{'-' + sanitize if sanitize else ''}", sanitize=sanitize)
-            builder = shim.Builder(out, ROOT / "build", sanitize)
+            shim.build(ROOT / "build" / "lib")  # what is generated is there, too
+            builder = shim.Builder(ROOT / "build" / "data_plane", ROOT / "build", sanitize)
             generated = [builder.generated / name for name in ("answers.c", "dispatch.c", "error_names.c")]
-            made[sanitize] = builder, builder.compile_all([*shim.sources(), *generated])
+            with open(ROOT / "build" / ".lock", "w") as lock:  # the shim's: workers share the objects
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                made[sanitize] = builder, builder.compile_all([*shim.sources(), *generated])
         return made[sanitize]
 
     return make
@@ -72,7 +74,7 @@ def program(objects, name: str, sanitize: str) -> Path:
     headers = (ROOT / "native_shim" / "src").rglob("*.h")
     sources = [SOURCES / f"{name}.c", SOURCES / "harness.h", *headers, *files]
     if not target.exists() or any(s.stat().st_mtime_ns > target.stat().st_mtime_ns for s in sources):
-        fresh = target.with_suffix(".new")
+        fresh = target.with_suffix(f".{os.getpid()}")  # several workers may want the same program
         flags = [*builder.flags, *shim.WARNINGS, "-std=gnu11", *builder.sanitize]
         command = [*builder.compiler, *flags, str(sources[0]), *map(str, files), "-o", str(fresh), "-pthread"]
         wrapped = (f"-Wl,--wrap={function}" for function in WRAPPED.get(name, ()))

@@ -1,7 +1,7 @@
 """What the log says of calls that fail (CL_DRIVER_LOG=errors): the rules that each line keeps.
 
 python -m tests.loader.errors.messages LOG lists the lines of a log that break one, and the error codes that
-are in none.
+are in none, and ends with 1 if there is any. `make test` asks this of the log of tests that provoke errors.
 """
 
 from __future__ import annotations
@@ -82,6 +82,14 @@ def missing_codes(texts: Iterable[str]) -> set[str]:
     return set(map(errors.name, codes)) - seen - NOT_DUE
 
 
+def main(log: Path) -> int:
+    """The command line. Returns the exit status."""
+    found = list(lines(log))
+    broken, missing = offenders(found), sorted(missing_codes(found))
+    for line in (*broken, *(f"no line has {code}" for code in missing)):
+        print(line)
+    return 1 if broken or missing else 0
+
+
 if __name__ == "__main__":
-    found = list(lines(Path(sys.argv[1])))
-    print(*offenders(found), f"no line of {sorted(missing_codes(found))}", sep="\n")
+    sys.exit(main(Path(sys.argv[1])))

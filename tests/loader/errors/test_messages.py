@@ -150,9 +150,12 @@ def test_rules():
         assert messages.wrong(line)
 
 
+@pytest.mark.release
 @pytest.mark.long
 def test_all_that_the_tests_of_error_codes_provoke(tmp_path):
-    """Each error code is in the log, and each line of it keeps the rules."""
+    """Each error code is in the log, and each line of it keeps the rules.
+
+    `make test` looks at the log of a control plane in a process of its own; here it is embedded."""
     log = tmp_path / "log"
     suites = [
         "errors", "images/test_errors_commands.py", "images/test_errors_creation.py", "command_buffers",

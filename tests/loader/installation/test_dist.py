@@ -243,6 +243,7 @@ def test_what_is_in_a_wheel(dist, tmp_path, machine):
             assert name.encode() not in data, f"{path} names {name}"
 
 
+@pytest.mark.release
 @pytest.mark.long
 def test_same_bytes_from_another_clone(dist, make_dist, tmp_path):
     made = make_dist(tmp_path / "elsewhere" / "clone", "--targets x86_64 --without-conda")

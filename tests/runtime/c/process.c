@@ -186,6 +186,8 @@ static void exit_running(void) {
     OK(clSetUserEventStatus(user, CL_COMPLETE));
     launch(10000, &event);
     OK(clFlush(queue));
+    while (status_of(event) > CL_RUNNING) /* threads start late where others take the CPUs */
+        usleep(1000);
     usleep(20000);
     CHECK_IS(status_of(event), CL_RUNNING);
 }
