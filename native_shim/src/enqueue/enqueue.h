@@ -61,7 +61,8 @@ struct cld_image_rect {
 cl_int cld_check_image_region(const struct cld_mem *image, const size_t *origin, const size_t *region,
                               struct cld_image_rect *inside);
 
-/* Copies region; a or b is held meanwhile unless NULL. Small ones are done at once if the queue is idle. */
+/* Copies region; a or b is held meanwhile unless NULL. Where both are there, a is what is read
+ * (cluster/uses.c). Small ones are done at once if the queue is idle. */
 cl_int cld_enqueue_copy(struct cld_queue *queue, cl_command_type type, struct cld_mem *a, struct cld_mem *b,
                         const struct cld_copy_region *region, bool blocking, const struct cld_wait *wait);
 

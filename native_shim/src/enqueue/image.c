@@ -125,7 +125,7 @@ static cl_int enqueue_in(const struct transfer *transfer, cl_command_type type, 
     const struct cld_image_rect *inside = &transfer->inside;
     struct cld_copy_region copy =
         cld_rectangle(transfer->image->data, &inside->rect, from, &transfer->outside, inside->region);
-    return cld_enqueue_copy(transfer->queue, type, transfer->image, transfer->buffer, &copy, blocking, wait);
+    return cld_enqueue_copy(transfer->queue, type, transfer->buffer, transfer->image, &copy, blocking, wait);
 }
 
 CL_API_ENTRY cl_int CL_API_CALL clEnqueueReadImage(cl_command_queue command_queue, cl_mem image,

@@ -163,7 +163,7 @@ def sampler(addressing: int = cl.CL_ADDRESS_CLAMP_TO_EDGE) -> list[int]:
 
 
 def dim(number: int, *arguments: Any):
-    return [messages.LAUNCH, number, 1, b"dim", [0, 0], [4, 2], None, [], list(arguments)]
+    return [messages.LAUNCH, number, 1, b"dim", [0, 0], [4, 2], None, [], None, list(arguments)]
 
 
 def images() -> None:
@@ -230,7 +230,7 @@ def errors() -> None:
         [messages.WRITE, 99, 0, b"1234"],
         launch(16, b"add", [7, 0, SIZE], by),
         [messages.PROGRAM, 2, b"", b"no program"],
-        [messages.LAUNCH, 17, 2, b"add", [0], [1], None, [], []],
+        [messages.LAUNCH, 17, 2, b"add", [0], [1], None, [], None, []],
         [messages.BUFFER, 8, 1 << 62],
         launch(18, b"add", [8, 0, SIZE], by),
     )
@@ -361,7 +361,7 @@ def bundles() -> None:
     assert found[0][:2] == [messages.BUILT, 1] and found[1][2] == found[0][2] < 0
     worker.put(
         [messages.PROGRAM, 2, b"", bundle.pack([(il, {3: b"1234"})])],
-        [messages.LAUNCH, 11, 2, b"add", [0], [1], None, [], [[7, 0, SIZE], b"1234"]],
+        [messages.LAUNCH, 11, 2, b"add", [0], [1], None, [], None, [[7, 0, SIZE], b"1234"]],
     )
     assert worker.wait(2)[1][2] == cl.CL_INVALID_SPEC_ID
     worker.executor.close()
@@ -373,9 +373,9 @@ def nonsense() -> None:
         [messages.BUFFER, 7, 4096],
         [messages.WRITE, 7, 0, b"1234" * 16],
         [messages.READ, 12, 7, 0, 64],
-        [messages.LAUNCH, 10, 1, b"add", [0], [16], [16], [1, 2], [[7, 0, 64], b"1234", 16, None]],
+        [messages.LAUNCH, 10, 1, b"add", [0], [16], [16], [1, 2], [0, 0, 1], [[7, 0, 64], b"1234", 16, None]],
         [messages.PROGRAM, 3, b"", bundle.MAGIC + b"l\2\0\0\0l\2\0\0\0b\3"],
-        [messages.LAUNCH, 11, 3, b"add", [0, 0], [16, 1], None, [], []],
+        [messages.LAUNCH, 11, 3, b"add", [0, 0], [16, 1], None, [], None, []],
         image(20, [7, 0, 4096], 16, 16, 1, 1, pitch=64),
         image(21, [7, 1024, 1024], 4, 4, 4, 1, pitch=16, kind=cl.CL_MEM_OBJECT_IMAGE3D),
         dim(12, [20], [21], sampler()),
