@@ -63,12 +63,15 @@ test: test-packages setup
 	  $(PYTEST) -n $(WORKERS) -m "not clock and not long" $(patsubst %,tests/loader/%,$(PROVOKE_ERRORS))
 	$(VENV) -m tests.loader.errors.messages $(ERRORS)
 	CL_DRIVER_RUNTIME=process $(PYTEST) -n $(WORKERS) -m "not clock and not long" \
-	  $(patsubst %,--ignore=tests/loader/%,$(PROVOKE_ERRORS)) $(patsubst %,tests/loader/%,$(IN_A_PROCESS))
+	  $(patsubst %,--ignore=tests/loader/%,$(PROVOKE_ERRORS) $(OF_CODE)) \
+	  $(patsubst %,tests/loader/%,$(IN_A_PROCESS))
 	$(PYTEST) -m clock tests
 
 ERRORS := build/test/errors.log
 # What depends on where Python is: calls, and all that they ask of it.
 PROVOKE_ERRORS = command_buffers core errors extensions images programs/test_il.py
+# Of the others these are about what code computes, which is the same in both.
+OF_CODE = launches/test_groups.py launches/test_image_code.py programs/test_long_constants.py
 IN_A_PROCESS = check launches profile programs tracing test_debugger.py test_odd_files.py test_signals.py
 
 # What LLVM compiles, once more with llvmlite's in place of clang's.

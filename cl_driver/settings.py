@@ -409,6 +409,12 @@ def malformed(environment: Environment = None) -> list[str]:
     return sentences
 
 
+def cluster(value: str) -> tuple[str, bool]:
+    """Of CL_DRIVER_CLUSTER: where the scheduler is, and whether all workers are to be a device, too."""
+    place, _, wish = value.partition(";")
+    return place, wish == "whole"
+
+
 def markdown() -> str:
     """The table of SETTINGS.md."""
     lines = ["| variable | default | meaning |", "|---|---|---|"]

@@ -8,6 +8,7 @@ import os
 import time
 from typing import TYPE_CHECKING, Any
 
+from .. import settings
 from ..log import log
 from ..version import VERSION
 from . import peers, worker
@@ -60,14 +61,6 @@ def clock(start: int, there: int, end: int) -> tuple[int, int]:
     return end - start, start + (end - start) // 2 - there
 
 
-_WHOLE = ";whole"
-
-
-def is_whole(place: str) -> bool:
-    """Whether CL_DRIVER_CLUSTER wants a device that is all workers, too."""
-    return place.endswith(_WHOLE)
-
-
 def is_file(place: str) -> bool:
     """Whether CL_DRIVER_CLUSTER names a scheduler file and no address."""
     return "://" not in place and os.path.sep in place
@@ -77,7 +70,7 @@ def is_file(place: str) -> bool:
 async def open_client(place: str, timeout: float) -> AsyncIterator[Any]:
     """Dask's client; place: an address, or a scheduler file; timeout: seconds. Certificates are those of
     Dask's configuration. ConnectError."""
-    place = place.removesuffix(_WHOLE)
+    place = settings.cluster(place)[0]
     try:
         from distributed import Client
     except ImportError as error:

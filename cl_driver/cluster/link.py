@@ -22,6 +22,7 @@ import time
 import weakref
 from typing import TYPE_CHECKING, Any
 
+from .. import settings
 from ..door import codec
 from ..log import log
 from ..spawn import CHILD_DESCRIPTOR
@@ -199,7 +200,7 @@ async def serve(host: Host, place: str, timeout: float) -> None:
     async with connect.open_client(place, timeout) as client:
         found = await connect.connections(client, timeout)
         devices = [[connection.address, connection.answers] for connection in found]
-        if connect.is_whole(place) and found:
+        if settings.cluster(place)[1] and found:
             devices.append(["", queries.of_all([connection.answers for connection in found])])
         await host.write(messages.NOBODY, codec.encode(devices))
         workers = [Worker(number, connection, host, timeout) for number, connection in enumerate(found)]

@@ -101,7 +101,7 @@ class Service:
         known = dict(settings.key_values())
         if settings.text("CL_DRIVER_PROFILE"):
             known["CL_DRIVER_PROFILE"] = "1"  # kernels have accounts then, wherever the profile goes
-        if settings.text("CL_DRIVER_CLUSTER").endswith(";whole"):
+        if settings.cluster(settings.text("CL_DRIVER_CLUSTER"))[1]:
             known["CL_DRIVER_CLUSTER"] = "whole"  # kernels have extents then, whichever cluster it is
         self._settings = known | {"CL_DRIVER_DUMP": settings.text("CL_DRIVER_DUMP")}
         self._explain = settings.text("CL_DRIVER_EXPLAIN")

@@ -22,6 +22,7 @@ USED_ELSEWHERE = {
     "sweep": "tests: a cache above its bound, without the writes that bring it there",
     "SEND": "the numbers of messages: native_shim/src/cluster/messages.h has the same",
     "LOST": "likewise",
+    "FILL": "likewise",
     "LAUNCH_SIZE": "tests, which lay the structure out by hand",
     "THREAD_SIZE": "likewise",
     # What other libraries read.

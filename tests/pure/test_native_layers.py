@@ -123,11 +123,15 @@ CYCLES = [
     {
         "cluster/connection",
         "cluster/copies",
+        "cluster/cut",
         "cluster/images",
         "cluster/launch",
         "cluster/sending",
         "cluster/start",
+        "cluster/sums",
         "cluster/transfers",
+        "cluster/uses",
+        "cluster/whole",
     },
     # A command that is done sets off those that waited for it, which threads execute and others wait for.
     # It may be the last one that a kernel enqueued, which is done then, too.

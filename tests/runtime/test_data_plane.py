@@ -28,7 +28,8 @@ import build as shim  # noqa: E402
 SANITIZERS = ("", *(pytest.param(kind, marks=pytest.mark.long) for kind in ("thread", "address")))
 PROGRAMS = (
     "objects", "events", "buffers", "share", "alone", "launch", "late_code", "counts", "printf", "no_threads",
-    "value_code", "images", "storage", "native", "variants", "turns", "extents",
+    "value_code", "images", "storage", "native", "variants", "turns",
+    "cluster/extents",
 )  # fmt: skip
 WRAPPED = {
     "value_code": ["cld_now"],
@@ -69,8 +70,8 @@ def objects():
 def program(objects, name: str, sanitize: str) -> Path:
     """The linked test program; made again when a source or the driver is newer."""
     builder, files = objects(sanitize)
-    builder.out.mkdir(parents=True, exist_ok=True)
     target = builder.out / f"{name}-{sanitize or 'plain'}"
+    target.parent.mkdir(parents=True, exist_ok=True)
     headers = (ROOT / "native_shim" / "src").rglob("*.h")
     sources = [SOURCES / f"{name}.c", SOURCES / "harness.h", *headers, *files]
     if not target.exists() or any(s.stat().st_mtime_ns > target.stat().st_mtime_ns for s in sources):

@@ -175,7 +175,7 @@ def _falls(number: Polynomial) -> bool:
 
 
 def limit(number: Polynomial, conditions: list[NotNegative]) -> Polynomial:
-    """A number with what conditions say of parts of it."""
+    """A number with what conditions say of pieces of it."""
     limits: dict[Polynomial, list[Limit]] = {}
     for condition in conditions:
         varying = Polynomial((p, f) for p, f in condition.number.terms.items() if _varies(p))
@@ -188,8 +188,8 @@ def limit(number: Polynomial, conditions: list[NotNegative]) -> Polynomial:
             limits.setdefault(varying, []).append(Limit(False, ZERO.plus(rest, -1), condition.assumes))
         else:
             limits.setdefault(ZERO.plus(varying, -1), []).append(Limit(True, rest, condition.assumes))
-    for part, said in sorted(limits.items(), key=lambda item: -len(item[0].terms)):
-        number = _put(number, part, atom(Limited(part, tuple(said))))
+    for piece, said in sorted(limits.items(), key=lambda item: -len(item[0].terms)):
+        number = _put(number, piece, atom(Limited(piece, tuple(said))))
     return number
 
 
@@ -197,14 +197,14 @@ def _varies(product: Product) -> bool:
     return any(not isinstance(term, Symbol) for term in product)
 
 
-def _put(number: Polynomial, part: Polynomial, named: Polynomial) -> Polynomial:
-    """A number with each multiple of a part of it replaced."""
+def _put(number: Polynomial, piece: Polynomial, named: Polynomial) -> Polynomial:
+    """A number with each multiple of a piece of it replaced."""
 
     def inside(one: Polynomial) -> Polynomial:
-        return _put(one, part, named)
+        return _put(one, piece, named)
 
     number = change_inside(number, inside)
-    leading, unit = max(part.terms.items(), key=lambda item: (len(item[0]), repr(item[0])))
+    leading, unit = max(piece.terms.items(), key=lambda item: (len(item[0]), repr(item[0])))
     for product, factor in [*number.terms.items()]:
         if factor % unit or number.terms.get(product) != factor:
             continue
@@ -212,7 +212,7 @@ def _put(number: Polynomial, part: Polynomial, named: Polynomial) -> Polynomial:
         if around is None:
             continue
         times = Polynomial([(around, factor // unit)])
-        whole = part.times(times)
+        whole = piece.times(times)
         if all(number.terms.get(p) == f for p, f in whole.terms.items()):
             number = number.plus(whole, -1).plus(named.times(times))
     return number

@@ -263,11 +263,11 @@ class Values:
                 return self._product24(value)
         return None
 
-    def _constructed(self, parts: list[Value], component: int) -> Expression | None:
-        for part in parts:
-            count = part.type.count if part.type.kind is Kind.VECTOR else 1
+    def _constructed(self, members: list[Value], component: int) -> Expression | None:
+        for member in members:
+            count = member.type.count if member.type.kind is Kind.VECTOR else 1
             if component < count:
-                return self.of(part, component if part.type.kind is Kind.VECTOR else -1)
+                return self.of(member, component if member.type.kind is Kind.VECTOR else -1)
             component -= count
         return None
 

@@ -53,7 +53,7 @@ static inline bool cld_find_scratch_size(const struct cld_event *command, const 
            (!code || cld_raise_scratch(size, code->scratch_fixed, code->scratch_per_item, items));
 }
 
-/* Whether a launch whose work-items take so long, in 1/1024 ns, is executed in panels. */
+/* Whether a launch is executed in panels. item_time: as in struct cld_kernel_info. */
 void cld_launch_choose_panel(struct cld_event *command, uint64_t item_time);
 
 /* Of the operation of launches (struct cld_operation, runtime/command.h). */

@@ -1,7 +1,7 @@
 /* cluster/extents.c: what parts of a launch read and write, by numbers that a program binary may have. */
 #include "cluster/extents.h"
 
-#include "harness.h"
+#include "../harness.h"
 
 /* As in extents.py. */
 enum { END, NUMBER, SYMBOL, ADD, MULTIPLY, DIVIDE, REMAINDER, LEAST, GREATEST, EITHER, IDS, ROUNDS, AT_MOST };
