@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Iterable
 from typing import Any
 
 import pytest
+
+needs_x86 = pytest.mark.skipif(platform.machine() != "x86_64", reason="names instructions of x86-64")
 
 
 def more(*arguments: Any) -> Any:

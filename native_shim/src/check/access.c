@@ -250,6 +250,12 @@ static inline bool is_unwritten(const uint8_t *written, uint64_t size) {
     return memchr(written, 0, size) != NULL;
 }
 
+/* Where accesses that must not be do no harm: zeros. */
+static uint8_t *nowhere(struct cld_kcheck_thread *thread) {
+    memset(thread->nowhere, 0, CLD_CHECK_GAP);
+    return thread->nowhere + NOWHERE_AT;
+}
+
 static __attribute__((noinline)) uint8_t *outside(struct cld_kcheck_thread *thread,
                                                   const struct cld_kcheck_site *site,
                                                   const struct range *range, const uint8_t *address,
@@ -262,8 +268,7 @@ static __attribute__((noinline)) uint8_t *outside(struct cld_kcheck_thread *thre
           : is_freed ? USE_AFTER_FREE
                      : OUT_OF_BOUNDS,
           site, range, address, size);
-    memset(thread->nowhere, 0, CLD_CHECK_GAP);
-    return thread->nowhere + NOWHERE_AT;
+    return nowhere(thread);
 }
 
 /* Of a generic pointer, from the function that a kernel calls. */
@@ -343,6 +348,10 @@ uint8_t *cld_kcheck_access(struct cld_kcheck_thread *thread, uint8_t *address,
                            const struct cld_kcheck_site *site, uint64_t value) {
     uint8_t *allowed = check(thread, address, site, site->size, value);
     if (site->kind == CLD_CHECK_ATOMIC) {
+#ifndef __x86_64__ /* other CPUs trap */
+        if ((uintptr_t)allowed & (site->alignment - 1u))
+            allowed = nowhere(thread);
+#endif
         if ((site->flags & CLD_CHECK_SPACE) == CLD_CHECK_GENERIC && is_private(thread, address))
             cld_kcheck_fault(thread, site);
         uint64_t flags = site->flags;

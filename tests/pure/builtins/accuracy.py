@@ -24,7 +24,7 @@ def compile_library(folder: pathlib.Path, bits: int) -> ctypes.CDLL:
     clang = find_clang()
     library, host = folder / "library.o", folder / f"host{bits}.so"
     options = ["-O2", "-march=native", "-fPIC"]
-    opencl = ["-x", "cl", "-cl-std=CL3.0", "-c", str(SOURCES / "library.cl")]
+    opencl = ["-x", "cl", "-cl-std=CL3.0", "-Xclang", "-cl-ext=+all", "-c", str(SOURCES / "library.cl")]
     subprocess.run([clang, *options, *opencl, "-o", str(library)], check=True)
     strict = ["-ffp-contract=off", "-Wall", "-Wextra", "-Werror", f"-I{reference.SOURCE.parent}"]
     files = ["-shared", str(HOST), str(library), "-o", str(host), "-lm"]

@@ -8,7 +8,7 @@ import pytest
 from cl_driver.codegen.llvm.options import CodegenOptions
 from cl_driver.device.cpu import host_cpu
 from cl_driver.interp.run import run as interpret
-from tests.marks import few_rows
+from tests.marks import few_rows, needs_x86
 from tests.runtime.kernel_harness import Program, compile_c
 
 # Element type and count of arrays: full registers, parts of one, two, and one that is too large.
@@ -61,6 +61,7 @@ def test_small_tables(compiled, cpu, width, parts):
         assert np.array_equal(out, want), f"{type_} {count}"
 
 
+@needs_x86
 @pytest.mark.parametrize(("cpu", "width", "instruction"), [
     ("vbmi", 16, "permvar.qi.512"), ("v4", 16, "avx2.pshuf.b"), ("v3", 8, "pshuf.b"), ("v2", 4, "pshuf.b"),
 ])  # fmt: skip
@@ -119,6 +120,7 @@ def test_look_ups_together(together, cpu, width, parts):
         assert np.array_equal(out, want), name
 
 
+@needs_x86
 @pytest.mark.parametrize(("cpu", "width", "parts", "shuffles"), [
     ("v3", 8, 1, 4), ("v3", 8, 2, 8), ("v3", 4, 1, 4), ("v3", 16, 1, 8), ("v2", 4, 1, 4), ("v2", 8, 1, 8),
 ])  # fmt: skip

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from tests.marks import needs_x86
 from tests.runtime.kernel_harness import Program, compile_c
 
 # What streams, and what does not: what is read, written in a loop or seen in order by others.
@@ -37,6 +38,7 @@ def compiled():
     ))  # fmt: skip
 
 
+@needs_x86
 @pytest.mark.parametrize(("width", "parts"), [(4, 1), (8, 1), (16, 1), (16, 2)])
 def test_what_streams(compiled, width, parts):
     program = Program(compiled, width=width, parts=parts)
