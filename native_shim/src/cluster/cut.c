@@ -310,6 +310,7 @@ cl_int cld_launch_cut(struct cld_event *command, const struct cld_kernel *kernel
         cld_log(2, "cluster: one worker executes the launch of %s", kernel->info->name);
         parts = new_parts(command, 1);
         CLD_REQUIRE(parts, CL_OUT_OF_HOST_MEMORY, "no memory");
+        parts->parts[0].message.has_local_size = command->kernel.message->has_local_size;
         /* Program-scope variables are the same for all launches. */
         parts->parts[0].worker = kernel->info->executable->globals_size ? workers[0] : NULL;
     }
