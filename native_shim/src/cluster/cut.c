@@ -1,5 +1,6 @@
 /* Launches on the device that is all workers: how they are divided. Groups are cut along one dimension, where
  * what a part writes no other reads or writes. */
+#define _GNU_SOURCE
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,6 @@
 /* Launches of some of the work-groups of a larger one. Units of the command are the groups of the part, in
  * the order that they have in the launch; runs of these are neighbours there. */
+#define _GNU_SOURCE
 #include "launch/part_launch.h"
 
 #include <stdlib.h>
