@@ -31,17 +31,12 @@ from ..ir.instructions import (
 )
 from ..ir.layout import size_of
 from ..traffic.polynomial import (
-    GLOBAL_ID,
-    GROUP_ID,
     ITERATION,
-    LOCAL_ID,
-    LOCAL_SIZE,
-    OFFSET,
     Polynomial,
     Quotient,
     Symbol,
     Variable,
-    atom,
+    with_global_ids,
 )
 from .conditions import Conditions, NotNegative, limit
 from .terms import Assumption, Between, Expression, Extreme, Limited, Remainder
@@ -120,7 +115,7 @@ class _Extents:
                     continue
                 if known is None:
                     known = [
-                        one._replace(number=_with_global_ids(one.number)) for one in self.conditions.of(block)
+                        one._replace(number=with_global_ids(one.number)) for one in self.conditions.of(block)
                     ]
                 for access in self._access(touched, block, known):
                     if tuple(access) not in self._seen:
@@ -187,9 +182,9 @@ class _Extents:
         coder = _Coder(self.conditions, block)
         out = [len(place.assumes)]
         for assumption in sorted(place.assumes, key=repr):
-            number = limit(_with_global_ids(assumption.number), known)
+            number = limit(with_global_ids(assumption.number), known)
             out += [assumption.bits, int(assumption.is_signed), *coder.value(number)]
-        out += coder.value(limit(_with_global_ids(place.number), known))
+        out += coder.value(limit(with_global_ids(place.number), known))
         if len(out) > _MOST_OF_ONE:
             raise _TooLarge
         return out
@@ -271,23 +266,9 @@ class _Coder:
     def _assumed(self, assumes: frozenset[Assumption], depth: int) -> list[int]:
         out = []
         for assumption in sorted(assumes, key=repr):
-            number = _with_global_ids(assumption.number)
+            number = with_global_ids(assumption.number)
             out += [*self._codes(number, depth), ASSUME, assumption.bits, int(assumption.is_signed)]
         return out
-
-
-def _with_global_ids(number: Polynomial) -> Polynomial:
-    """get_group_id(0) * get_local_size(0) + get_local_id(0) is get_global_id(0) - get_global_offset(0)."""
-    for dimension in range(3):
-        local, group = Variable(LOCAL_ID, dimension), Variable(GROUP_ID, dimension)
-        if not number.is_linear():
-            return number
-        of_local = number.factor(local)
-        if not of_local.terms or number.factor(group) != of_local.times(atom(Symbol(LOCAL_SIZE, dimension))):
-            continue
-        ids = atom(Variable(GLOBAL_ID, dimension)).plus(atom(Symbol(OFFSET, dimension)), -1)
-        number = number.without(local).without(group).plus(of_local.times(ids))
-    return number
 
 
 def _copied(i: Instruction) -> int:

@@ -12,10 +12,8 @@ from ..traffic.polynomial import (
     ARGUMENT,
     GLOBAL_ID,
     GLOBAL_SIZE,
-    GROUP_ID,
     GROUPS,
     ITERATION,
-    LOCAL_ID,
     LOCAL_SIZE,
     OFFSET,
     ONE,
@@ -27,6 +25,7 @@ from ..traffic.polynomial import (
     atom,
     constant,
 )
+from ..traffic.values import BUILTINS, ends_of
 from .terms import Assumption, Between, Expression, Extreme, Remainder, join_remainders
 
 _POINTERS = frozenset((Op.Bitcast, Op.CopyObject, Op.GenericCastToPtr, Op.PtrCastToGeneric))
@@ -34,16 +33,6 @@ _STEPS = frozenset((Op.PtrAccessChain, Op.InBoundsPtrAccessChain))
 _DEPTH = 80
 _MOST_TERMS = 24
 _MOST_ASSUMPTIONS = 12
-
-_BUILTINS = {
-    BuiltIn.GlobalInvocationId: lambda d: atom(Variable(GLOBAL_ID, d)),
-    BuiltIn.LocalInvocationId: lambda d: atom(Variable(LOCAL_ID, d)),
-    BuiltIn.WorkgroupId: lambda d: atom(Variable(GROUP_ID, d)),
-    BuiltIn.GlobalSize: lambda d: atom(Symbol(GLOBAL_SIZE, d)),
-    BuiltIn.EnqueuedWorkgroupSize: lambda d: atom(Symbol(LOCAL_SIZE, d)),
-    BuiltIn.NumWorkgroups: lambda d: atom(Symbol(GROUPS, d)),
-    BuiltIn.GlobalOffset: lambda d: atom(Symbol(OFFSET, d)),
-}
 
 _EXTREMES = {
     Std.s_min: (True, False), Std.u_min: (False, False), Std.s_max: (True, True), Std.u_max: (False, True),
@@ -142,7 +131,7 @@ class Values:
     def _moving(self, phi: Instruction) -> tuple[Value, Expression] | None:
         """Of a pointer that each iteration of a loop adds the same to: where it begins, and what is added."""
         loop = self._headers.get(phi.block)
-        ends = _ends(phi, loop)
+        ends = ends_of(phi, loop)
         if loop is None or ends is None:
             return None
         start, after = ends
@@ -384,7 +373,7 @@ class Values:
         loop = self._headers.get(phi.block)
         if loop is None:
             return self._one_of(phi.operands[::2], component)
-        ends = _ends(phi, loop)
+        ends = ends_of(phi, loop)
         if ends is None:
             return None
         first, step = self.of(ends[0], component), self._step(phi, ends[1], component)
@@ -426,7 +415,7 @@ def _builtin(builtin: BuiltIn | None, component: int) -> Expression | None:
         return Expression(local, frozenset([Assumption(missing, 0, False)]))
     if builtin is BuiltIn.GlobalLinearId and component < 0:
         return Expression(_linear([GLOBAL_ID, OFFSET], GLOBAL_SIZE))
-    made = None if builtin is None else _BUILTINS.get(builtin)
+    made = None if builtin is None else BUILTINS.get(builtin)
     return None if made is None or component < 0 else Expression(made(component))
 
 
@@ -454,14 +443,3 @@ def _has_terms(number: Polynomial) -> bool:
     """Whether it has other terms than what launches know and iterations."""
     known = (Symbol, Variable)
     return any(not isinstance(term, known) for product in number.terms for term in product)
-
-
-def _ends(phi: Instruction, loop: Loop | None) -> tuple[Value, Value] | None:
-    """What a phi of a loop's header begins with, and what it goes on with; None if there are several."""
-    if loop is None:
-        return None
-    starts: set[Value] = set()
-    nexts: set[Value] = set()
-    for value, block in zip(phi.operands[::2], phi.operands[1::2], strict=True):
-        (nexts if block in loop.blocks else starts).add(value)
-    return (starts.pop(), nexts.pop()) if len(starts) == len(nexts) == 1 else None

@@ -36,6 +36,7 @@ from .polynomial import (
     Symbol,
     Variable,
     atom,
+    with_global_ids,
 )
 
 END, NUMBER, SYMBOL, ADD, MULTIPLY, DIVIDE = range(6)
@@ -134,7 +135,7 @@ class _Entry:
         found = conditions.of(block)
         if found is None:
             raise _Unknown
-        self._inequalities = list(map(_with_global_ids, found))
+        self._inequalities = list(map(with_global_ids, found))
         self._loops: dict[Variable, Polynomial] = {}
         for loop in conditions.loops_around(block):
             rounds = conditions.rounds(loop)
@@ -145,7 +146,7 @@ class _Entry:
 
     def numbers(self, operations: int, accesses: list[tuple[int, bool, int, Polynomial]]) -> list[int]:
         """The entry. _Unknown."""
-        offsets = [_with_global_ids(access[3]) for access in accesses]
+        offsets = [with_global_ids(access[3]) for access in accesses]
         used = {v for p in (*self._inequalities, *offsets) for v in p.variables()}
         by_groups = {v.number for v in used if v.kind in (LOCAL_ID, GROUP_ID)}
         for dimension in range(3):
@@ -208,18 +209,6 @@ class _Entry:
             factors += _encoded(offset.factor(variable))
             rest = rest.without(variable)
         return [*_encoded(rest), *factors]
-
-
-def _with_global_ids(p: Polynomial) -> Polynomial:
-    """get_group_id(0) * get_local_size(0) + get_local_id(0) is get_global_id(0) - get_global_offset(0)."""
-    for dimension in range(3):
-        local, group = Variable(LOCAL_ID, dimension), Variable(GROUP_ID, dimension)
-        of_local = p.factor(local)
-        if not of_local.terms or p.factor(group) != of_local.times(atom(Symbol(LOCAL_SIZE, dimension))):
-            continue
-        ids = atom(Variable(GLOBAL_ID, dimension)).plus(atom(Symbol(OFFSET, dimension)), -1)
-        p = p.without(local).without(group).plus(of_local.times(ids))
-    return p
 
 
 def _with_groups(p: Polynomial, dimensions: set[int]) -> Polynomial:

@@ -115,6 +115,18 @@ def atom(one: tuple[Any, ...]) -> Polynomial:
     return Polynomial([((one,), 1)])
 
 
+def with_global_ids(number: Polynomial) -> Polynomial:
+    """get_group_id(0) * get_local_size(0) + get_local_id(0) is get_global_id(0) - get_global_offset(0)."""
+    for dimension in range(3 if number.is_linear() else 0):
+        local, group = Variable(LOCAL_ID, dimension), Variable(GROUP_ID, dimension)
+        of_local = number.factor(local)
+        if not of_local.terms or number.factor(group) != of_local.times(atom(Symbol(LOCAL_SIZE, dimension))):
+            continue
+        ids = atom(Variable(GLOBAL_ID, dimension)).plus(atom(Symbol(OFFSET, dimension)), -1)
+        number = number.without(local).without(group).plus(of_local.times(ids))
+    return number
+
+
 def quotient(dividend: Polynomial, divisor: Polynomial) -> Polynomial | None:
     """The quotient, rounded down, of what launches know; None for what they do not, or a division by 0."""
     a, b = dividend.number, divisor.number

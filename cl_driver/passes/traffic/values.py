@@ -34,7 +34,7 @@ _WORDS = (1 << 31) - 1, (1 << 32) - 1  # masks that extend an int which is not n
 _DEPTH = 60
 _MOST_TERMS = 24
 
-_BUILTINS = {
+BUILTINS = {
     BuiltIn.GlobalInvocationId: lambda d: atom(Variable(GLOBAL_ID, d)),
     BuiltIn.LocalInvocationId: lambda d: atom(Variable(LOCAL_ID, d)),
     BuiltIn.WorkgroupId: lambda d: atom(Variable(GROUP_ID, d)),
@@ -94,7 +94,7 @@ class Values:
     def _moving(self, phi: Instruction) -> tuple[Value, Polynomial] | None:
         """Of a pointer that each iteration of a loop adds the same to: where it begins, and what is added."""
         loop = self._headers.get(phi.block)
-        ends = _ends(phi, loop)
+        ends = ends_of(phi, loop)
         if loop is None or ends is None:
             return None
         start, after = ends
@@ -147,7 +147,7 @@ class Values:
         operands = value.operands
         match value.op:
             case Op.CompositeExtract if is_id(operands[0]):
-                made = _BUILTINS.get(operands[0].operands[0].builtin)
+                made = BUILTINS.get(operands[0].operands[0].builtin)
                 return None if made is None or len(operands) != 2 else made(operands[1])
             case Op.Phi:
                 return self._phi(value, depth)
@@ -197,7 +197,7 @@ class Values:
     def _phi(self, phi: Instruction, depth: int) -> Polynomial | None:
         """What each iteration of a loop adds the same to."""
         loop = self._headers.get(phi.block)
-        ends = _ends(phi, loop)
+        ends = ends_of(phi, loop)
         if loop is None or ends is None:
             return None
         start, after = ends
@@ -223,7 +223,7 @@ def _in_a_word(found: Polynomial | None) -> Polynomial | None:
     )
 
 
-def _ends(phi: Instruction, loop: Loop | None) -> tuple[Value, Value] | None:
+def ends_of(phi: Instruction, loop: Loop | None) -> tuple[Value, Value] | None:
     """What a phi of a loop's header begins with, and what it goes on with; None if there are several."""
     if loop is None:
         return None

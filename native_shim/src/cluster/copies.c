@@ -37,15 +37,16 @@ static void wait_for(struct cld_copies *copies, struct cld_event *command) {
     copies->waiting = command;
 }
 
-static bool ask_for(struct cld_fetch *fetch, struct cld_worker *worker, size_t offset, size_t size) {
+struct cld_request *cld_copies_read(struct cld_worker *worker, const struct cld_copies *copies, size_t offset,
+                                    size_t size) {
     struct cld_item *item = cld_item_new();
     uint64_t number = cld_cluster_number();
     if (!item)
-        return false;
+        return NULL;
     cld_put_list(&item->message, 5);
     cld_put_int(&item->message, CLD_READ_MESSAGE);
     cld_put_int(&item->message, (int64_t)number);
-    cld_put_int(&item->message, (int64_t)fetch->copies->number);
+    cld_put_int(&item->message, (int64_t)copies->number);
     cld_put_int(&item->message, (int64_t)offset);
     cld_put_int(&item->message, (int64_t)size);
     struct cld_request *request =
@@ -53,11 +54,18 @@ static bool ask_for(struct cld_fetch *fetch, struct cld_worker *worker, size_t o
     if (!request) {
         cld_msg_free(&item->message);
         free(item);
-        return false;
+        return NULL;
     }
+    cld_send(worker, item);
+    return request;
+}
+
+static bool ask_for(struct cld_fetch *fetch, struct cld_worker *worker, size_t offset, size_t size) {
+    struct cld_request *request = cld_copies_read(worker, fetch->copies, offset, size);
+    if (!request)
+        return false;
     request->fetch = fetch;
     fetch->missing++;
-    cld_send(worker, item);
     return true;
 }
 

@@ -305,7 +305,6 @@ static struct cld_parts *cut(struct cld_event *command, const struct cld_kernel 
 cl_int cld_launch_cut(struct cld_event *command, const struct cld_kernel *kernel) {
     struct cld_worker *workers[CLD_MOST_WORKERS];
     uint32_t count = live_workers(workers);
-    CLD_REQUIRE(count, CL_DEVICE_NOT_AVAILABLE, "all workers have gone");
     struct cld_parts *parts = count > 1 ? cut(command, kernel, workers, count) : NULL;
     if (!parts) {
         cld_log(2, "cluster: one worker executes the launch of %s", kernel->info->name);
@@ -313,7 +312,7 @@ cl_int cld_launch_cut(struct cld_event *command, const struct cld_kernel *kernel
         CLD_REQUIRE(parts, CL_OUT_OF_HOST_MEMORY, "no memory");
         parts->parts[0].message.has_local_size = command->kernel.message->has_local_size;
         /* Program-scope variables are the same for all launches. */
-        parts->parts[0].worker = kernel->info->executable->globals_size ? workers[0] : NULL;
+        parts->parts[0].worker = count && kernel->info->executable->globals_size ? workers[0] : NULL;
     }
     command->kernel.message->parts = parts;
     return CL_SUCCESS;

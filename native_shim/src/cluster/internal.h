@@ -142,7 +142,6 @@ struct cld_launch_part {
     struct cld_worker *worker;
     struct cld_group_range groups;
     struct cld_part_use *uses; /* of each memory object of the launch */
-    bool has_ended;
 };
 
 /* Numbers of a memory object that the parts of a launch add up, or combine in another way. The workers begin
@@ -176,7 +175,7 @@ static inline struct cld_worker *cld_worker_of(const struct cld_event *command) 
 }
 
 /* Without the lock: divides a launch of the device that is all workers into parts (cut.c). Its message has
- * them then. CL_DEVICE_NOT_AVAILABLE: no worker is left. CL_OUT_OF_HOST_MEMORY. */
+ * them then. CL_OUT_OF_HOST_MEMORY. */
 cl_int cld_launch_cut(struct cld_event *command, const struct cld_kernel *kernel);
 void cld_parts_free(struct cld_parts *parts);
 
@@ -208,8 +207,6 @@ void cld_sums_end(struct cld_parts *parts, struct cld_event **again);
 void cld_sum_add(const struct cld_request *request, const uint8_t *bytes);
 /* A request for a sum has ended, well or not. */
 void cld_sum_arrive(const struct cld_request *request, cl_int status);
-/* The bytes of a number that changes nothing. */
-size_t cld_sum_neutral(int64_t combination, uint8_t number[static 8]);
 
 /* What is known of a memory object, which is made if there is nothing; NULL: no memory. */
 struct cld_copies *cld_copies_of(struct cld_mem *mem);
@@ -229,6 +226,10 @@ void cld_copies_written(struct cld_event *command, struct cld_worker *worker, bo
 bool cld_copies_enter(struct cld_event *command, struct cld_copies *copies, struct cld_bytes_range range);
 void cld_copies_hold(struct cld_copies *copies, struct cld_bytes_range range);
 void cld_copies_leave(struct cld_copies *copies, struct cld_bytes_range range, struct cld_event **again);
+
+/* Asks a worker for bytes of it. What becomes of them the caller says in the request. NULL: no memory. */
+struct cld_request *cld_copies_read(struct cld_worker *worker, const struct cld_copies *copies, size_t offset,
+                                    size_t size);
 
 /* Has the worker have memory for it. False: no memory. */
 bool cld_copies_tell(struct cld_worker *worker, struct cld_copies *copies);

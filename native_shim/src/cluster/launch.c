@@ -222,10 +222,12 @@ bool cld_launch_send_needs(struct cld_event *command, struct cld_worker *worker)
 bool cld_launch_send(struct cld_event *command, struct cld_worker *worker, struct cld_ready *ready) {
     struct cld_launch_part *part = command->kernel.message->part;
     cld_copies_written(command, worker, command->kernel.message->uses_all);
-    if (!send_launch(command, worker) || (part && !cld_sums_ask(part->of, worker))) {
+    if (!send_launch(command, worker)) {
         cld_command_fail(command, CL_OUT_OF_HOST_MEMORY);
         return false;
     }
+    if (part && !cld_sums_ask(part->of, worker)) /* the part is under way all the same */
+        cld_command_fail(part->of->command, CL_OUT_OF_HOST_MEMORY);
     if (part)
         cld_part_sent(part, ready);
     else

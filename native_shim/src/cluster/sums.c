@@ -9,7 +9,8 @@
 
 enum { MOST_NUMBER = 8 };
 
-size_t cld_sum_neutral(int64_t combination, uint8_t number[static MOST_NUMBER]) {
+/* The bytes of a number that changes nothing. */
+static size_t neutral(int64_t combination, uint8_t number[static MOST_NUMBER]) {
     size_t size = (size_t)combination / 16;
     const double minus_zero = -0.0; /* 0.0 would make 0.0 of it */
     const float minus_zero_float = -0.0F;
@@ -40,7 +41,6 @@ size_t cld_sum_neutral(int64_t combination, uint8_t number[static MOST_NUMBER]) 
     return size;
 }
 
-/* NUMBER: how they are added; SIGNED, UNSIGNED: how they are compared. */
 #define COMBINE_ALL(TYPE, SIGNED)                                                                            \
     static void combine_##TYPE(int64_t combination, uint8_t *to, const uint8_t *from, size_t size) {         \
         for (size_t at = 0; at + sizeof(TYPE) <= size; at += sizeof(TYPE)) {                                 \
@@ -117,7 +117,7 @@ bool cld_sums_gather(struct cld_event *command, struct cld_parts *parts) {
 
 static bool fill(struct cld_worker *worker, const struct cld_sum *sum) {
     uint8_t number[MOST_NUMBER];
-    size_t size = cld_sum_neutral(sum->combination, number);
+    size_t size = neutral(sum->combination, number);
     struct cld_item *item = cld_copies_item(CLD_FILL_MESSAGE, sum->copies, 5);
     if (!item)
         return false;
@@ -135,26 +135,11 @@ bool cld_sums_begin(struct cld_parts *parts, struct cld_worker *worker) {
 }
 
 static bool ask(struct cld_worker *worker, struct cld_sum *sum, size_t offset, size_t size) {
-    struct cld_item *item = cld_item_new();
-    uint64_t number = cld_cluster_number();
-    if (!item)
+    struct cld_request *request = cld_copies_read(worker, sum->copies, offset, size);
+    if (!request)
         return false;
-    cld_put_list(&item->message, 5);
-    cld_put_int(&item->message, CLD_READ_MESSAGE);
-    cld_put_int(&item->message, (int64_t)number);
-    cld_put_int(&item->message, (int64_t)sum->copies->number);
-    cld_put_int(&item->message, (int64_t)offset);
-    cld_put_int(&item->message, (int64_t)size);
-    struct cld_request *request =
-        item->message.failed ? NULL : cld_request(worker, number, NULL, offset, size);
-    if (!request) {
-        cld_msg_free(&item->message);
-        free(item);
-        return false;
-    }
     request->sum = sum;
     sum->of->left++;
-    cld_send(worker, item);
     return true;
 }
 

@@ -84,7 +84,6 @@ static void part_ended(struct cld_event *node, cl_int status, struct cld_ready *
     struct cld_launch_part *part = node->kernel.message->part;
     struct cld_event *again = NULL;
     pthread_mutex_lock(&cld_cluster_lock);
-    part->has_ended = true;
     struct cld_event *ended = leave(part->of, status, &again);
     pthread_mutex_unlock(&cld_cluster_lock);
     complete(ended, again, ready);

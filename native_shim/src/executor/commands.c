@@ -249,7 +249,7 @@ static bool has_groups(const struct cld_group_range *part, size_t (*sizes)[MOST_
 }
 
 static cl_int enqueue(struct cld_pending *pending, cl_kernel kernel, uint32_t dimensions,
-                      size_t (*sizes)[MOST_DIMENSIONS], bool has_local, const struct cld_group_range *part) {
+                      size_t (*sizes)[MOST_DIMENSIONS], bool has_local, struct cld_group_range *part) {
     cl_event event;
     const struct cld_waits *waits = &pending->waits;
     const struct cld_wait wait = {waits->count, waits->count ? waits->events : NULL, &event, NULL};

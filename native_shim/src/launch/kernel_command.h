@@ -11,7 +11,7 @@
 struct cld_launch_sizes {
     cl_uint work_dim;
     const size_t *offset, *size, *local;
-    const struct cld_group_range *part; /* NULL: all groups */
+    struct cld_group_range *part; /* NULL: all groups; in the end, those of the code that runs */
 };
 
 /* clEnqueueNDRangeKernel, of a part of its groups if sizes has one, which is in the range; then it has local

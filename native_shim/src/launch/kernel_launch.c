@@ -365,7 +365,6 @@ static cl_int fill(struct cld_event *command, const struct cld_kernel *kernel,
                    const struct cld_launch_sizes *sizes, bool is_complete) {
     struct cld_kernel_info *info = command->kernel.info;
     struct cld_launch *launch = &command->kernel.launch;
-    struct cld_group_range part = sizes->part ? *sizes->part : (struct cld_group_range){0};
     bool empty = false;
     if (is_complete)
         CLD_TRY(snapshot(command, kernel));
@@ -377,7 +376,7 @@ static cl_int fill(struct cld_event *command, const struct cld_kernel *kernel,
     if (is_complete && !is_here)
         CLD_TRY(cld_cluster_launch(command, kernel, sizes->local));
     if (is_complete && !empty && is_here)
-        CLD_TRY(choose_code(command, kernel, sizes->part ? &part : NULL));
+        CLD_TRY(choose_code(command, kernel, sizes->part));
     if (is_complete && is_here)
         CLD_TRY(place_local(command, kernel));
     /* "If global_work_size is NULL, or the value in any passed dimension is 0 then the kernel command will
@@ -387,7 +386,7 @@ static cl_int fill(struct cld_event *command, const struct cld_kernel *kernel,
         command->estimate = 0;
     else
         estimate(command, info, 1);
-    CLD_REQUIRE(!sizes->part || !command->total || cld_part_launch_take(command, &part),
+    CLD_REQUIRE(!sizes->part || !command->total || cld_part_launch_take(command, sizes->part),
                 CL_OUT_OF_HOST_MEMORY, "no memory");
     return CL_SUCCESS;
 }

@@ -9,7 +9,8 @@ import pytest
 @pytest.mark.parametrize(
     "scene, alone",
     [
-        ("maps", 0), ("products", 0), ("stencils", 0), ("bodies", 0), ("sums", 1), ("alone", 2), ("ids", 0),
+        ("maps", 0), ("products", 0), ("stencils", 0), ("bodies", 0), ("sums", 1), ("combinations", 0),
+        ("alone", 2), ("ids", 0),
         ("events", 0), ("local_sizes", 0), ("buffers", 0), ("images", 0),
     ],
 )  # fmt: skip
@@ -32,5 +33,7 @@ def test_a_worker_that_is_killed(own_cluster):
     process = own_cluster.start("killed", module="whole", CL_DRIVER_CLUSTER=f"{own_cluster.address};whole")
     assert process.stdout.readline() == "running\n"
     os.kill(own_cluster.pids[1], signal.SIGKILL)
-    process.communicate(timeout=120)
+    assert process.stdout.readline() == "done\n"
+    os.kill(own_cluster.pids[0], signal.SIGKILL)
+    process.communicate("\n", timeout=120)
     assert process.returncode == 0

@@ -204,6 +204,32 @@ def sums() -> None:
     assert (whole.values(to, found) == [numbers.max(), numbers.min()]).all()
 
 
+def combinations() -> None:
+    """Each way in which atomics combine, of each size, with what was there."""
+    lines, ways = ["#pragma OPENCL EXTENSION cl_khr_int64_base_atomics : enable"], []
+    lines.append("#pragma OPENCL EXTENSION cl_khr_int64_extended_atomics : enable")
+    for kind, type_ in (("int", np.int32), ("uint", np.uint32), ("long", np.int64), ("ulong", np.uint64)):
+        prefix = "atomic" if type_().nbytes == 4 else "atom"
+        for way in ("add", "sub", "and", "or", "xor", "min", "max"):
+            ways.append((f"{way}_{kind}", way, type_))
+            lines.append(
+                f"kernel void {way}_{kind}(global const {kind} *in, global volatile {kind} *to) "
+                f"{{ {prefix}_{way}(to + get_global_id(0) % 5, in[get_global_id(0)]); }}"
+            )
+    whole = Whole("\n".join(lines))
+    functions = {"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor, "min": np.minimum,
+                 "max": np.maximum, "add": np.add, "sub": np.subtract}  # fmt: skip
+    for name, way, type_ in ways:
+        most = np.iinfo(type_)
+        values = RANDOM.integers(most.min, most.max, 1000, dtype=type_, endpoint=True)
+        before = RANDOM.integers(most.min, most.max, 5, dtype=type_, endpoint=True)
+        to = whole.array(before)
+        whole.run(name, (1000,), whole.array(values), to)
+        expected = before.copy()
+        functions[way].at(expected, np.arange(1000) % 5, values)
+        assert (whole.values(to, before) == expected).all(), name
+
+
 def alone() -> None:
     """What cannot be cut one worker executes: where work-items see one another, or write anywhere."""
     whole = Whole()
@@ -319,6 +345,11 @@ def killed() -> None:
     source, to = whole.array(some), whole.empty(some.nbytes)
     whole.run("bodies", (len(some),), source, to, np.uint32(len(some)))
     whole.values(to, some)
+    print("done", flush=True)
+    sys.stdin.readline()  # now the other one has gone, too
+    event = whole.run("bodies", (len(some),), source, to, np.uint32(len(some)))
+    assert whole.cl.call("clWaitForEvents", 1, [event]) == cl.CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST
+    assert whole.status(event) == cl.CL_DEVICE_NOT_AVAILABLE
 
 
 def main() -> None:

@@ -72,3 +72,29 @@ def test_extensions_are_known_ones():
 
     known = {name for row in capabilities.CAPABILITIES for name in row.extensions}
     assert known >= queries.EXTENSIONS
+
+
+def test_all_workers():
+    """The sum of the cores, the least of limits, what all of them have."""
+    tables = [queries.answers(driver, "host", 4) for _ in range(2)]
+    one, other = tables
+    for table, units, most, bits, sizes in (
+        (one, 4, 8192, 0b1011, (9, 5, 7)),
+        (other, 12, 1024, 0b0110, (8, 6, 7)),
+    ):
+        table[cl.CL_DEVICE_MAX_COMPUTE_UNITS] = struct.pack("<I", units)
+        table[cl.CL_DEVICE_MAX_WORK_GROUP_SIZE] = struct.pack("<Q", most)
+        table[cl.CL_DEVICE_SINGLE_FP_CONFIG] = struct.pack("<Q", bits)
+        table[cl.CL_DEVICE_MAX_WORK_ITEM_SIZES] = struct.pack("<3Q", *sizes)
+        table[cl.CL_DEVICE_MEM_BASE_ADDR_ALIGN] = struct.pack("<I", most)
+        table[cl.CL_DEVICE_ILS_WITH_VERSION] = name_versions("SPIR-V")
+    other[cl.CL_DEVICE_EXTENSIONS] = b"cl_khr_il_program\0"
+    other[cl.CL_DEVICE_EXTENSIONS_WITH_VERSION] = name_versions("cl_khr_il_program")
+    found = dict(queries.of_all([[[q, v] for q, v in table.items()] for table in tables]))
+    assert found[cl.CL_DEVICE_MAX_COMPUTE_UNITS] == struct.pack("<I", 16)
+    assert found[cl.CL_DEVICE_MAX_WORK_GROUP_SIZE] == struct.pack("<Q", 1024)
+    assert found[cl.CL_DEVICE_MEM_BASE_ADDR_ALIGN] == struct.pack("<I", 8192)
+    assert found[cl.CL_DEVICE_SINGLE_FP_CONFIG] == struct.pack("<Q", 0b0010)
+    assert found[cl.CL_DEVICE_MAX_WORK_ITEM_SIZES] == struct.pack("<3Q", 8, 5, 7)
+    assert found[cl.CL_DEVICE_EXTENSIONS] == b"\0" and found[cl.CL_DEVICE_EXTENSIONS_WITH_VERSION] == b""
+    assert found[cl.CL_DEVICE_NAME] == b"all 2 workers, 16 cores\0"
