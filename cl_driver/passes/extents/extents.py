@@ -3,7 +3,7 @@
 The numbers are those of native_shim/src/cluster/extents.c, which has the same list of codes:
 
     extents     accesses
-    access      argument, READS or WRITES, or what atomics do (ADDS...) and 8 * their type's number, bytes,
+    access      argument, READS or WRITES, or COMBINES and 16 * how (COMBINED), bytes,
                 the number of assumptions, these, the offset
     assumption  bits, whether the number is signed, a value
     value       codes in reverse Polish notation, up to END
@@ -51,9 +51,8 @@ READS, WRITES, COMBINES = 1, 2, 4
 
 # Atomics that combine with what is there in any order, and how (extents.c).
 COMBINED = {
-    Op.AtomicIAdd: 0, Op.AtomicISub: 0, Op.AtomicIIncrement: 0, Op.AtomicIDecrement: 0, Op.AtomicFAddEXT: 1,
-    Op.AtomicAnd: 2, Op.AtomicOr: 3, Op.AtomicXor: 4, Op.AtomicSMin: 5, Op.AtomicSMax: 6, Op.AtomicUMin: 7,
-    Op.AtomicUMax: 8,
+    Op.AtomicIAdd: 0, Op.AtomicISub: 0, Op.AtomicIIncrement: 0, Op.AtomicIDecrement: 0, Op.AtomicAnd: 1,
+    Op.AtomicOr: 2, Op.AtomicXor: 3, Op.AtomicSMin: 4, Op.AtomicSMax: 5, Op.AtomicUMin: 6, Op.AtomicUMax: 7,
 }  # fmt: skip
 
 _MOST_NUMBERS = 20_000
@@ -152,8 +151,7 @@ class _Extents:
         number = COMBINED.get(i.op)
         if number is None or self._users.get(i):
             raise Refusal("its work-groups may see one another's atomics")
-        is_float = i.type.kind is Kind.FLOAT
-        yield _Touched(pointer, COMBINES | 8 * (2 * number + is_float), i.type.width // 8)
+        yield _Touched(pointer, COMBINES | 16 * number, i.type.width // 8)
 
     def _access(self, touched: _Touched, block: Block, known: list[NotNegative]) -> Iterator[list[int]]:
         pointer, kind, size, elements = touched

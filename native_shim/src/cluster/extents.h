@@ -10,7 +10,6 @@ enum { CLD_EXTENT_READS = 1, CLD_EXTENT_WRITES = 2, CLD_EXTENT_COMBINES = 4 };
 /* How atomics combine a number with what is there (COMBINED in extents.py). */
 enum cld_combination {
     CLD_COMBINE_ADD,
-    CLD_COMBINE_FADD,
     CLD_COMBINE_AND,
     CLD_COMBINE_OR,
     CLD_COMBINE_XOR,

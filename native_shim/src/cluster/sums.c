@@ -1,6 +1,5 @@
 /* What the parts of a launch add up by atomics, or combine in another way whose order does not matter: each
  * worker begins with numbers that change nothing, and this machine combines what they come to. */
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,18 +11,8 @@ enum { MOST_NUMBER = 8 };
 /* The bytes of a number that changes nothing. */
 static size_t neutral(int64_t combination, uint8_t number[static MOST_NUMBER]) {
     size_t size = (size_t)combination / 16;
-    const double minus_zero = -0.0; /* 0.0 would make 0.0 of it */
-    const float minus_zero_float = -0.0F;
-    const uint16_t minus_zero_half = 0x8000;
     memset(number, 0, MOST_NUMBER);
     switch (combination % 16) {
-    case CLD_COMBINE_FADD:
-        memcpy(number,
-               size == 8   ? (const void *)&minus_zero
-               : size == 4 ? (const void *)&minus_zero_float
-                           : (const void *)&minus_zero_half,
-               size);
-        break;
     case CLD_COMBINE_AND:
     case CLD_COMBINE_UMIN:
         memset(number, 0xff, size);
@@ -78,28 +67,11 @@ static size_t neutral(int64_t combination, uint8_t number[static MOST_NUMBER]) {
 COMBINE_ALL(uint32_t, int32_t)
 COMBINE_ALL(uint64_t, int64_t)
 
-#define ADD_ALL(TYPE)                                                                                        \
-    static void add_##TYPE(uint8_t *to, const uint8_t *from, size_t size) {                                  \
-        for (size_t at = 0; at + sizeof(TYPE) <= size; at += sizeof(TYPE)) {                                 \
-            TYPE a, b;                                                                                       \
-            memcpy(&a, to + at, sizeof a);                                                                   \
-            memcpy(&b, from + at, sizeof b);                                                                 \
-            a += b;                                                                                          \
-            memcpy(to + at, &a, sizeof a);                                                                   \
-        }                                                                                                    \
-    }
-ADD_ALL(float)
-ADD_ALL(double)
-
 void cld_sum_add(const struct cld_request *request, const uint8_t *bytes) {
     const struct cld_sum *sum = request->sum;
     uint8_t *to = sum->copies->mem->data + request->offset;
     int64_t combination = sum->combination % 16, size = sum->combination / 16;
-    if (combination == CLD_COMBINE_FADD && size == sizeof(double))
-        add_double(to, bytes, request->size);
-    else if (combination == CLD_COMBINE_FADD)
-        add_float(to, bytes, request->size);
-    else if (size == sizeof(uint64_t))
+    if (size == sizeof(uint64_t))
         combine_uint64_t(combination, to, bytes, request->size);
     else
         combine_uint32_t(combination, to, bytes, request->size);

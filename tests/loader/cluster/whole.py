@@ -51,6 +51,13 @@ kernel void extremes(global const int *in, global int *found) {
     atomic_min(found + 1, in[get_global_id(0)]);
 }
 kernel void greatest(global const int *in, global int *found) { atomic_max(found, in[get_global_id(0)]); }
+kernel void add_floats(global const int *in, global volatile uint *to) {
+    uint old, new;
+    do {
+        old = to[0];
+        new = as_uint(as_float(old) + in[get_global_id(0)]);
+    } while (atomic_cmpxchg(to, old, new) != old);
+}
 kernel void append(global const int *in, global int *out, global int *count) {
     int i = get_global_id(0);
     if (in[i] & 1) out[atomic_inc(count)] = in[i];
@@ -200,6 +207,10 @@ def sums() -> None:
     of, to = whole.array(numbers), whole.array(found)
     whole.run("greatest", (numbers.size,), of, to)
     assert (whole.values(to, found) == [numbers.max(), (1 << 31) - 1]).all()
+    few = numbers[:1000] >> 20  # added by compare and exchange: by one worker
+    total = whole.array(np.float32([7]))
+    whole.run("add_floats", (few.size,), whole.array(few), total)
+    assert whole.values(total, np.zeros(1, np.float32))[0] == 7 + few.sum()
     whole.run("extremes", (numbers.size,), of, to)  # in two ways: by one worker
     assert (whole.values(to, found) == [numbers.max(), numbers.min()]).all()
 
