@@ -60,36 +60,42 @@ test: test-packages setup
 	$(PYTEST) -n $(WORKERS) -m "not clock and not release" tests
 	@mkdir -p build/test && rm -f $(ERRORS)
 	CL_DRIVER_RUNTIME=process CL_DRIVER_LOG=errors CL_DRIVER_LOG_FILE=$(CURDIR)/$(ERRORS) \
-	  $(PYTEST) -n $(WORKERS) -m "not clock and not long" $(patsubst %,tests/loader/%,$(PROVOKE_ERRORS))
+	  $(PYTEST) -n $(WORKERS) -m "not clock and not long and not release" \
+	  $(patsubst %,--ignore=tests/loader/%,$(OF_CODE)) $(patsubst %,tests/loader/%,$(PROVOKE_ERRORS))
 	$(VENV) -m tests.loader.errors.messages $(ERRORS)
-	CL_DRIVER_RUNTIME=process $(PYTEST) -n $(WORKERS) -m "not clock and not long" \
+	CL_DRIVER_RUNTIME=process $(PYTEST) -n $(WORKERS) -m "not clock and not long and not release" \
 	  $(patsubst %,--ignore=tests/loader/%,$(PROVOKE_ERRORS) $(OF_CODE)) \
 	  $(patsubst %,tests/loader/%,$(IN_A_PROCESS))
-	$(PYTEST) -m clock tests
+	$(PYTEST) -m clock $(TIMED)
 
+# Without the others nothing else is collected first.
+TIMED = $(shell grep -rl --include='test_*.py' 'mark\.clock' tests)
 ERRORS := build/test/errors.log
 # What depends on where Python is: calls, and all that they ask of it.
 PROVOKE_ERRORS = command_buffers core errors extensions images programs/test_il.py
-# Of the others these are about what code computes, which is the same in both.
-OF_CODE = launches/test_groups.py launches/test_image_code.py programs/test_long_constants.py
+# These are about what code computes, which is the same in both.
+OF_CODE = core/test_functions.py extensions/test_initialize_memory.py images/test_blocks.py \
+  launches/test_group_code.py launches/test_groups.py launches/test_image_code.py launches/test_launch_code.py \
+  launches/test_value_code.py programs/test_long_constants.py
 IN_A_PROCESS = check launches profile programs tracing test_debugger.py test_odd_files.py test_signals.py
 
 # What LLVM compiles, once more with llvmlite's in place of clang's.
+BY_LLVM = builtins codegen/access codegen/atomic codegen/ops codegen/simd images jit
 test-llvmlite: test-packages setup
-	CL_DRIVER_LLVM=llvmlite $(PYTEST) -n $(WORKERS) -m "not clock and not long" \
-	  $(patsubst %,tests/runtime/%,builtins codegen/access codegen/atomic codegen/ops codegen/simd images jit)
+	CL_DRIVER_LLVM=llvmlite $(PYTEST) -n $(WORKERS) -m "not clock and not long" $(patsubst %,tests/runtime/%,$(BY_LLVM))
 
 # The code of kernels for CPUs of the x86-64 levels below this machine's, the same whichever CPU is there: one
 # with AVX2 and no masks (most of what is made here anyway where AVX-512 is missing), one with SSE4.2, which
 # differs in accesses and instructions. The rest of tests/runtime makes code for CPUs that the tests name, or
-# for none.
+# for none. The lowest level's is compiled by llvmlite's LLVM in place of clang's.
 LEVELS ?= $(shell grep -qw avx512f /proc/cpuinfo && echo x86-64-v3) $(shell grep -qw avx2 /proc/cpuinfo && echo x86-64-v2)
 AT_x86-64-v3 = codegen images passes program
-AT_x86-64-v2 = codegen/access codegen/atomic codegen/ops codegen/simd images
+AT_x86-64-v2 = $(BY_LLVM)
+LLVM_x86-64-v2 = llvmlite
 test-levels: test-packages setup $(addprefix test-level-,$(LEVELS))
 
 test-level-%:
-	CL_DRIVER_TEST_CPU=$* $(PYTEST) -n $(WORKERS) -m "not clock and not long" \
+	CL_DRIVER_LLVM=$(LLVM_$*) CL_DRIVER_TEST_CPU=$* $(PYTEST) -n $(WORKERS) -m "not clock and not long" \
 	  $(patsubst %,tests/runtime/%,$(AT_$*))
 
 # What a change is checked with while one works on it.
@@ -98,7 +104,7 @@ check: test-packages setup
 
 # What compares times, with nothing beside it.
 bench-check: test-packages setup
-	$(PYTEST) -m clock tests
+	$(PYTEST) -m clock $(TIMED)
 
 # Beside Debian's PoCL if that is installed, and Intel's runtime: make bench INTEL=/path/to/environment/lib
 BENCH_PEERS := $(if $(INTEL),--intel $(INTEL)) $(if $(wildcard /etc/OpenCL/vendors/pocl.icd),--pocl)
@@ -150,7 +156,7 @@ pages: setup
 	$(VENV) -m conformance.features
 
 # Before a release, besides make test: native_shim/README.md
-test-release: test-packages setup
+test-release: test-packages setup test-llvmlite
 	$(PYTEST) -n $(WORKERS) -m release tests
 
 # The wheels and the sdist, into build/dist: native_shim/README.md

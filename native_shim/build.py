@@ -217,6 +217,18 @@ def build(
 
 
 def _build(builder: Builder, allow_missing: bool) -> None:
+    with ThreadPoolExecutor(1) as pool:  # one clang compiles it for as long as all C files take
+        library = pool.submit(builtin_library.update, builder.out / "builtins.spv")
+        _build_libraries(builder, allow_missing)
+        try:
+            library.result()
+        except (FileNotFoundError, subprocess.CalledProcessError) as error:
+            raise BuildError(f"the builtin library: {error}") from None
+    _build_derived(builder)
+
+
+def _build_libraries(builder: Builder, allow_missing: bool) -> None:
+    """What is made of C files."""
     generated = builder.generated
     api = headers.read(builder.compiler, builder.user_flags)
     write(generated / "settings_table.h", settings.generate())
@@ -267,10 +279,10 @@ def _build(builder: Builder, allow_missing: bool) -> None:
         builder.link("_cl_driver_holder", [holder], how=["-static", "-nostdlib", "-Wl,-z,noexecstack"])
     write(builder.out / "cl_driver.conf", embed.configuration(builder.out))
     write(builder.out / "code_symbols.def", (SHIM / "src" / "abi" / "code_symbols.def").read_text())
-    try:
-        builtin_library.update(builder.out / "builtins.spv")
-    except (FileNotFoundError, subprocess.CalledProcessError) as error:
-        raise BuildError(f"the builtin library: {error}") from None
+
+
+def _build_derived(builder: Builder) -> None:
+    """What is made of the package and its libraries."""
     archive = builder.out / module_archive.NAME
     if builder.is_package:  # a file for `cl-driver install` to fill, so that it goes with the package
         archive.write_bytes(b"")

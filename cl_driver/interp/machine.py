@@ -55,6 +55,9 @@ TURN: Request = Instruction(PassOp.Yield), []
 Values: TypeAlias = dict[Value, Datum]
 # Executes instructions up to where others are needed; is sent what they give, and returns a value.
 Execution: TypeAlias = Generator[Request, Any, Datum]
+# How an instruction is executed that needs nobody else: its rule, and its operands, each as (whether it is a
+# value of this call, that value or what the operand always is). None: by `step`.
+_Direct: TypeAlias = tuple[core.Rule, list[tuple[bool, Any]]] | None
 # Sizes or positions of the three dimensions.
 _Three: TypeAlias = Sequence[int]
 
@@ -101,6 +104,7 @@ class Machine:
         self.steps = 0
         self.clock = 0  # how often OpReadClockKHR was executed
         self.max_steps = 50_000_000
+        self.direct: dict[Instruction, _Direct] = {}
         self.named_barriers: dict[Instruction, int] = {}  # their numbers, by what makes them
         self.takes_turns = False  # whether others run where a work-item has gone on for long
 
@@ -168,6 +172,7 @@ class Machine:
         allocated: list[int] = []
         frame = Frame(function, self.nests) if self.tracks else None
         visited = 0  # blocks
+        known, trace = self.direct, item.trace
         if frame is not None:
             item.frames.append(frame)
         while True:
@@ -178,8 +183,8 @@ class Machine:
                 incoming = [p.operands[2 * p.operands[1::2].index(previous)] for p in phis]
                 new = [self.evaluate(o, values, item) for o in incoming]
                 values.update(zip(phis, new, strict=True))
-                if item.trace is not None:
-                    item.trace += zip(phis, new, strict=True)
+                if trace is not None:
+                    trace += zip(phis, new, strict=True)
             self.steps += len(block.instructions)
             if self.steps > self.max_steps:
                 raise InterpreterError("too many steps: an endless loop?")
@@ -188,11 +193,17 @@ class Machine:
                 yield TURN
             following: Block | None = None
             for instruction in block.instructions[len(phis) :]:
-                op = instruction.op
                 if frame is not None:
                     frame.instruction = instruction
-                    if op is Op.Return or op is Op.ReturnValue:
-                        item.frames.pop()
+                direct = known[instruction] if instruction in known else self.prepare(instruction)
+                if direct is not None:
+                    rule, sources = direct
+                    value = rule(self, instruction, [values[o] if own else o for own, o in sources])
+                    values[instruction] = value
+                    if trace is not None:
+                        trace.append((instruction, value))
+                    continue
+                op = instruction.op
                 if op is Op.Branch:
                     following = instruction.operands[0]
                 elif op is Op.BranchConditional:
@@ -201,6 +212,8 @@ class Machine:
                 elif op is Op.Switch:
                     following = self.switch(instruction, self.evaluate(instruction.operands[0], values, item))
                 elif op is Op.Return or op is Op.ReturnValue:
+                    if frame is not None:
+                        item.frames.pop()
                     for address in allocated:
                         self.memory.free(address)
                     return (
@@ -221,8 +234,8 @@ class Machine:
                         self.memory.store(instruction.type.element, address, initial)
                 else:
                     value = values[instruction] = yield from self.step(instruction, values, item)
-                    if item.trace is not None:
-                        item.trace.append((instruction, value))
+                    if trace is not None:
+                        trace.append((instruction, value))
             assert following is not None  # blocks end in terminators
             previous, block = block, following
 
@@ -235,6 +248,32 @@ class Machine:
             if n.mask(literal, instruction.operands[0].type.width) == selector:
                 return target
         return default
+
+    def prepare(self, instruction: Instruction) -> _Direct:
+        """How an instruction is executed, as long as variables are where they are: most of an interpreter's
+        time would go into finding that out again."""
+        op, operands = instruction.op, instruction.operands
+        rule = core.RULES.get(op)
+        if op in _ADDRESS_OPS or op is Op.Load or op is Op.Store:
+            if operands[0].type.storage is StorageClass.Input:  # a built-in variable, which an Item has
+                rule = None
+            elif op is Op.Load:
+                rule = _load
+            elif op is Op.Store:
+                rule = _store
+        found: _Direct = None
+        if rule is not None and instruction.mask is None and op not in ACROSS_LANES:
+            found = (
+                rule,
+                [
+                    (True, o)
+                    if isinstance(o, (Instruction, Argument))
+                    else (False, self.evaluate(o, {}, None))
+                    for o in operands
+                ],
+            )
+        self.direct[instruction] = found
+        return found
 
     def step(self, instruction: Instruction, values: Values, item: Item) -> Execution:
         """One instruction that is not a terminator. Yields at what concerns the whole group."""
@@ -327,6 +366,14 @@ class Machine:
         for copy in copies:
             self.memory.free(copy)
         return result
+
+
+def _load(machine: Machine, instruction: Instruction, operands: list[Datum]) -> Datum:
+    return machine.memory.load(instruction.type, operands[0])
+
+
+def _store(machine: Machine, instruction: Instruction, operands: list[Datum]) -> Datum:
+    return machine.memory.store(instruction.operands[1].type, operands[0], operands[1])
 
 
 _ADDRESS_OPS = (Op.AccessChain, Op.InBoundsAccessChain)

@@ -131,6 +131,7 @@ class _Launch:
         variables = self.machine.variables
         for variable in [v for v in variables if v.type.storage is StorageClass.Workgroup]:
             memory.free(variables.pop(variable))
+            self.machine.direct.clear()  # it has the variable's address
         items = []
         for z, y, x in product(*(range(s) for s in reversed(size))):
             builtins = builtin_values(

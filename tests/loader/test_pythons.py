@@ -207,7 +207,9 @@ def test_twenty_times(run_python, version):
 
 
 @pytest.mark.network
-@pytest.mark.parametrize("version", [SAME[0], *OTHER[-1:]])
+@pytest.mark.parametrize(
+    "version", [SAME[0], *(pytest.param(v, marks=pytest.mark.release) for v in OTHER[-1:])]
+)
 def test_pyopencl_twenty_times(variables, made, version):
     """PyOpenCL, whose wheel brings an ICD loader of its own; with fork."""
     folder = made / f"pyopencl-{version}"

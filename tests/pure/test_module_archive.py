@@ -150,13 +150,32 @@ def test_what_nobody_asks_for_is_left_out():
     assert whole["A"].__doc__ == "Of a class." and len(whole["A"].method.__annotations__) == 5
 
 
+@pytest.fixture(scope="module")
+def package(tmp_path_factory) -> Path:
+    """A package of this file's own, with an archive."""
+    folder = tmp_path_factory.mktemp("package")
+    shutil.copytree(ROOT / "cl_driver", folder / "cl_driver", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(native.directory(), folder / "build" / "lib")
+    make(folder, folder / "build" / "lib" / module_archive.NAME)
+    return folder
+
+
 @pytest.fixture
-def copy(tmp_path):
-    """A package of its own, with an archive."""
-    shutil.copytree(ROOT / "cl_driver", tmp_path / "cl_driver", ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copytree(native.directory(), tmp_path / "build" / "lib")
-    make(tmp_path, tmp_path / "build" / "lib" / module_archive.NAME)
-    return tmp_path
+def copy(package):
+    """That package, as it was made: what a test has changed is put back."""
+    path = package / "build" / "lib" / module_archive.NAME
+    data = path.read_bytes()
+    yield package
+    path.write_bytes(data)
+    for file in (package / "cl_driver").rglob("*.py"):
+        original = ROOT / file.relative_to(package)
+        if not original.exists():
+            file.unlink()
+        elif (file.stat().st_mtime_ns, file.stat().st_size) != (
+            original.stat().st_mtime_ns,
+            original.stat().st_size,
+        ):
+            shutil.copy2(original, file)
 
 
 def not_archived(root) -> list[str]:

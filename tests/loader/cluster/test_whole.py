@@ -21,7 +21,7 @@ def test_scene(whole, tmp_path, scene, alone):
     assert log.read_text().count("one worker executes the launch") == alone
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.release)])
 def test_random_kernels(whole, tmp_path, seed):
     log = tmp_path / "log"
     whole.run(str(seed), "40", module="random_cuts", CL_DRIVER_LOG="calls", CL_DRIVER_LOG_FILE=str(log))

@@ -81,20 +81,26 @@ def make(tree: Path, *arguments: str) -> int:
 
 
 @pytest.fixture(scope="session")
-def make_dist(made_once) -> Callable[..., list[Path]]:
-    """make_dist(tree, arguments): what make dist makes in a fresh clone. All of them have the same tools."""
+def dist_tools(made_once) -> Path:
+    """The virtual environment that make dist makes for itself."""
 
     def fetch_tools(folder: Path) -> None:
         clone(folder / "tree")
         if make(folder / "tree", "build/dist-venv/.made"):
             pytest.skip("what wheels are made with cannot be had here (pyproject.toml, dependency-groups)")
 
+    return made_once("dist-tools", fetch_tools) / "tree" / "build" / "dist-venv"
+
+
+@pytest.fixture(scope="session")
+def make_dist(dist_tools) -> Callable[..., list[Path]]:
+    """make_dist(tree, arguments): what make dist makes in a fresh clone. All of them have the same tools."""
+
     def get(tree: Path, arguments: str = "") -> list[Path]:
-        tools = made_once("dist-tools", fetch_tools) / "tree" / "build" / "dist-venv"
         clone(tree)
         (tree / "build").mkdir()
-        (tree / "build" / "dist-venv").symlink_to(tools)
-        (tools / ".made").touch()  # it is newer than this clone's pyproject.toml, and of the same text
+        (tree / "build" / "dist-venv").symlink_to(dist_tools)
+        (dist_tools / ".made").touch()  # it is newer than this clone's pyproject.toml, and of the same text
         assert make(tree, "dist", f"DIST_ARGS={arguments}") == 0
         return sorted(path for path in (tree / "build" / "dist").iterdir() if path.is_file())
 
@@ -102,16 +108,24 @@ def make_dist(made_once) -> Callable[..., list[Path]]:
 
 
 @pytest.fixture(scope="session")
-def dist(made_once, make_dist) -> dict[str, Path]:
-    """The files, by architecture; the tree is gone."""
+def dist_for(made_once, make_dist) -> Callable[..., dict[str, Path]]:
+    """dist_for(machine): what is made for an architecture by its name, by "deb" and by "sdist", without the
+    conda packages (test_conda.py makes one); the tree is gone."""
 
-    def make_all(folder: Path) -> None:
-        for path in make_dist(folder / "tree"):
-            shutil.move(path, folder)
-        shutil.rmtree(folder / "tree")
+    def get(machine: str) -> dict[str, Path]:
+        def make_one(folder: Path) -> None:
+            for path in make_dist(folder / "tree", f"--targets {machine} --without-conda"):
+                shutil.move(path, folder)
+            shutil.rmtree(folder / "tree")
 
-    folder = made_once("dist", make_all)
-    (sdist,) = folder.glob("*.tar.gz")
-    wheels = {path.stem.partition("manylinux_2_28_")[2]: path for path in folder.glob("*.whl")}
-    packages = {path.suffix[1:]: path for path in folder.glob("*_amd64.deb")}
-    return wheels | packages | {"sdist": sdist}
+        folder = made_once(f"dist-{machine}", make_one)
+        (sdist,), (wheel,) = folder.glob("*.tar.gz"), folder.glob(f"*manylinux_2_28_{machine}.whl")
+        return {machine: wheel, "sdist": sdist} | {path.suffix[1:]: path for path in folder.glob("*.deb")}
+
+    return get
+
+
+@pytest.fixture(scope="session")
+def dist(dist_for) -> dict[str, Path]:
+    """What is made for this machine's kind."""
+    return dist_for("x86_64")

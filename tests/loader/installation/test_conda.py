@@ -57,6 +57,7 @@ def make(tools: Path, wheel: Path, folder: Path, **env: str) -> Path:
     return package
 
 
+@pytest.mark.release
 def test_the_same_wheel_makes_the_same_bytes(tools, tmp_path):
     """Whatever the folder and the time, both of which rattler-build writes into what it makes."""
     wheel = pseudo_wheel(tmp_path)

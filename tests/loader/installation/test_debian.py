@@ -72,6 +72,7 @@ def test_what_is_in_it(package, tmp_path):
     assert " root/root " in told("dpkg-deb", "--contents", package)
 
 
+@pytest.mark.release
 def test_the_same_wheel_makes_the_same_bytes(package, tmp_path):
     again = debian.make(pseudo_wheel(tmp_path), tmp_path, ROOT, 1_700_000_000)
     assert again.read_bytes() == package.read_bytes()
