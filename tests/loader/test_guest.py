@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.marks import needs_kernel
+
 
 @pytest.mark.sanitize
 def test_changes_nothing_of_the_process_and_prints_nothing(run_client):
@@ -78,6 +80,7 @@ def test_library_path_with_other_libraries(run_client, tmp_path):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a set-user-ID program of root's")
+@needs_kernel
 def test_set_user_id_programs_ignore_settings(client, variables):
     """Somebody else's variables must not choose what runs with the program's rights."""
     with tempfile.TemporaryDirectory() as folder:
@@ -216,7 +219,9 @@ def test_the_program_uses_up_its_descriptors(run_client, before):
     assert done.stdout == done.stderr == ""
 
 
-@pytest.mark.parametrize("most", [6, 7, 9, 11, 12, 16, 20])
+@pytest.mark.parametrize(
+    "most", [pytest.param(6, marks=needs_kernel), pytest.param(7, marks=needs_kernel), 9, 11, 12, 16, 20]
+)
 def test_the_program_may_have_few_descriptors(run_client, variables, most):
     if variables.get("CL_DRIVER_RUNTIME") == "process" and most < 8:
         pytest.skip("the runtime process has a socket, too")
@@ -281,7 +286,7 @@ def host_with_helpers(client, variables):
         host.stdout.close()
 
 
-@pytest.mark.parametrize("subreaper", [0, 1])
+@pytest.mark.parametrize("subreaper", [0, pytest.param(1, marks=needs_kernel)])
 def test_helpers_are_invisible(host_with_helpers, subreaper, variables):
     host, helpers, mark = host_with_helpers(subreaper, CL_DRIVER_CACHE_SIZE="0")
     assert any("service.fork_server" in line for line in helpers.values()), helpers
@@ -301,7 +306,7 @@ def test_helpers_are_invisible(host_with_helpers, subreaper, variables):
     assert gone(mark)
 
 
-@pytest.mark.parametrize("subreaper", [0, 1])
+@pytest.mark.parametrize("subreaper", [0, pytest.param(1, marks=needs_kernel)])
 def test_helpers_go_when_the_host_is_killed(host_with_helpers, subreaper):
     host, helpers, mark = host_with_helpers(subreaper, CL_DRIVER_CACHE_SIZE="0")
     assert helpers

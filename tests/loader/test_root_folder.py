@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.loader.test_guest import gone, marked, status_of
+from tests.marks import needs_kernel
 from tests.runtime.service.test_processes import children
 
 NOBODY = 65534
@@ -167,6 +168,7 @@ def test_no_way_out(waiting, places, user):
         assert status_of(pid)["Uid"].split() == ["0"] * 4
 
 
+@needs_kernel
 def test_until_somebody_builds_there_is_a_small_process_only(waiting):
     host, _, mark = waiting()
     while len(marked(mark)) < 2:  # its variables are there a little later than itself

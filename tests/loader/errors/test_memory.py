@@ -10,6 +10,7 @@ import pytest
 
 from cl_driver.api.generated import enums as cl
 from tests.loader.opencl import ContextNotify, Notify
+from tests.marks import needs_kernel
 
 KERNEL_ACCESS = (cl.CL_MEM_READ_WRITE, cl.CL_MEM_WRITE_ONLY, cl.CL_MEM_READ_ONLY)
 HOST_ACCESS = (cl.CL_MEM_HOST_WRITE_ONLY, cl.CL_MEM_HOST_READ_ONLY, cl.CL_MEM_HOST_NO_ACCESS)
@@ -94,6 +95,7 @@ def test_buffer_errors(opencl, context, buffer):
     assert fails(flags=cl.CL_MEM_COPY_HOST_PTR) == cl.CL_INVALID_HOST_PTR
 
 
+@needs_kernel
 def test_no_memory_for_a_buffer(opencl):
     """The call fails, and the context's callback is told; not after the context's destructor callbacks."""
     calls, ended = [], threading.Event()

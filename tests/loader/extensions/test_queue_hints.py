@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from cl_driver.api.generated import enums as cl
+from tests.marks import needs_kernel
 
 PRIORITY, THROTTLE = 0x1096, 0x1097
 HIGH, MEDIUM, LOW = 1, 2, 4
@@ -15,7 +16,14 @@ ITEMS = 100_000
 
 @pytest.mark.sanitize
 @pytest.mark.parametrize(
-    "what, threads", [("urgent", 2), ("order", 1), ("low", 1), ("made by low", 2), ("throttle", 8)]
+    "what, threads",
+    [
+        ("urgent", 2),
+        ("order", 1),
+        pytest.param("low", 1, marks=needs_kernel),
+        pytest.param("made by low", 2, marks=needs_kernel),
+        ("throttle", 8),
+    ],
 )
 def test_hints_are_followed(run_client, what, threads):
     """Whatever CPUs there are: nothing is asked but which thread does what, and how the system shares one."""

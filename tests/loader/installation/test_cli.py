@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from cl_driver import native, registration, settings
-from tests.conftest import ROOT
+from tests.conftest import PATIENCE, ROOT
 
 LIBRARY = ROOT / "build" / "lib" / "libcl_driver.so"
 
@@ -23,7 +23,7 @@ def cl_driver(variables):
         full = {k: v for k, v in (variables | {"PYTHONPATH": str(tree)} | env).items() if v is not None}
         command = [sys.executable, "-m", "cl_driver.cli", *map(str, arguments)]
         done = subprocess.run(
-            command, capture_output=True, text=True, check=False, env=full, cwd="/", timeout=120
+            command, capture_output=True, text=True, check=False, env=full, cwd="/", timeout=120 * PATIENCE
         )
         return done.returncode, done.stdout + done.stderr
 

@@ -14,6 +14,7 @@ import pytest
 from cl_driver import registration
 from cl_driver.device import platform as platform_table
 from tests.conftest import ROOT
+from tests.marks import needs_kernel
 
 LIBRARY = ROOT / "build" / "lib" / "libcl_driver.so"
 ICD2_TAG = 0x4F50454E434C3331
@@ -184,6 +185,7 @@ def test_loader_managed_dispatch(khronos, run_client):
     run_client("icd_calls", loader=khronos, env={"CL_DRIVER_ICD2": "1"})
 
 
+@needs_kernel
 def test_probing_starts_nothing_and_prints_nothing(loader, run_client):
     done = run_client("icd_probe", loader, loader=loader)
     assert done.stdout == done.stderr == ""

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.loader.programs.test_program_binaries import other_build
+from tests.marks import needs_kernel
 
 NOBODY = 65534
 EVIL_CLANG = '#!/bin/sh\necho $(id -u) >> {marker}\nexec /usr/bin/clang-22 "$@"\n'
@@ -96,6 +97,7 @@ def capable(program: Path, capabilities: str) -> None:
         pytest.skip(f"no file capabilities here: {done.stderr}")
 
 
+@needs_kernel
 @pytest.mark.parametrize("ids", ["nothing", "setreuid"])
 def test_a_set_user_id_program(client, environment, place, ids):
     program = Path(shutil.copy(client("set_user_id"), place / "program"))
@@ -104,6 +106,7 @@ def test_a_set_user_id_program(client, environment, place, ids):
     assert nothing_used(place / "evil", output)
 
 
+@needs_kernel
 def test_its_runtime_process(client, place):
     """Where no Python can be embedded. It is one of another build, which says so."""
     vendors = other_build(place / "tree")
@@ -115,6 +118,7 @@ def test_its_runtime_process(client, place):
     assert nothing_used(place / "evil", run([program, vendors, "setreuid"], evil(place / "evil")))
 
 
+@needs_kernel
 def test_a_program_with_file_capabilities(client, environment, place):
     """All its user ids are nobody's. (The capability lets it, and what it starts, read this driver.)"""
     program = Path(shutil.copy(client("set_user_id"), place / "program"))
@@ -123,6 +127,7 @@ def test_a_program_with_file_capabilities(client, environment, place):
     assert nothing_used(place / "evil", output)
 
 
+@needs_kernel
 @pytest.mark.parametrize("ids", ["nothing", "setreuid"])
 def test_a_set_user_id_python(environment, place, ids):
     """Which the driver joins, and of which it starts no other by the name that it was called by."""

@@ -2,6 +2,7 @@
 
 import pytest
 
+from cl_driver.device.target import host_target
 from tests.marks import few, few_rows
 
 
@@ -18,12 +19,14 @@ def test_groups_that_are_held_whole(run_client):
 
 
 @pytest.mark.parametrize("width", few(["", "8", "16", "64"], 2))
-def test_rows_that_leave_lanes_idle(run_client, tmp_path, width):
+def test_rows_that_leave_lanes_idle(run_client, environment, tmp_path, width):
     """What has enough to do gets code whose lanes go on in the next row, for groups of one size."""
-    environment = {"CL_DRIVER_GROUP_CODE": "now", "CL_DRIVER_WIDTH": width, "CL_DRIVER_DUMP": str(tmp_path)}
-    run_client("groups", env=environment)
+    variables = {"CL_DRIVER_GROUP_CODE": "now", "CL_DRIVER_WIDTH": width, "CL_DRIVER_DUMP": str(tmp_path)}
+    run_client("groups", env=variables)
     made = {path.name.removesuffix(".linear.o") for path in tmp_path.glob("*.linear.o")}
-    assert {"mixing", "required"} <= made and "plain" not in made
+    assert "mixing" in made and "plain" not in made
+    # Rows of four fill the vectors of a CPU that has no longer ones.
+    assert ("required" in made) == (host_target(environment.get("CL_DRIVER_CPU", "")).vector_bits > 128)
 
 
 def test_values_of_arguments(run_client):

@@ -11,7 +11,7 @@ import pytest
 
 from tests.bench.cases import BENCHMARKS
 from tests.bench.throughput import Child
-from tests.marks import few
+from tests.marks import few, needs_kernel
 
 MADE = r"kernel (\w+): there is code for values of arguments"
 
@@ -95,6 +95,7 @@ def test_first_launches_of_several_threads(run):
     assert made == {"blur.soon.values"} and count >= 2
 
 
+@needs_kernel
 @pytest.mark.parametrize("runtime", ["embedded", "process"])
 def test_code_for_formats_is_kept(run_client, tmp_path, runtime):
     """The second process finds all in the cache; what is not there, its compiler could not make."""

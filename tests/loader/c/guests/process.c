@@ -154,7 +154,8 @@ static void *on_small_stack(void *number) {
 static void scene_small_stack(int kib) {
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
-    CHECK(!pthread_attr_setstacksize(&attributes, (size_t)kib << 10));
+    size_t size = (size_t)kib << 10, least = (size_t)sysconf(_SC_THREAD_STACK_MIN);
+    CHECK(!pthread_attr_setstacksize(&attributes, size < least ? least : size));
     set_up();
     for (int i = 0; i < 3; i++) {
         pthread_t thread;
