@@ -206,8 +206,9 @@ void host_memory_check_shared(struct known *known, const struct place *place) {
         return;
     message_add(&message, "the host has changed, without a mapping, the memory of ");
     object_describe(&message, known);
-    message_add(&message, ", %s: commands need not see that",
-                known->is_coarse ? "which is coarse-grained" : "made with CL_MEM_USE_HOST_PTR");
+    message_add(&message, ", %s: commands need not see what is written without %s",
+                known->is_coarse ? "which is coarse-grained" : "made with CL_MEM_USE_HOST_PTR",
+                known->is_coarse ? "clEnqueueSVMMap" : "clEnqueueMapBuffer or clEnqueueMapImage");
     message_add_place(&message, "", place);
     message_add_place(&message, "made by", &known->made);
     message_end(&message);

@@ -36,7 +36,7 @@ CASES = {
     ),
     "svm_changed_without_mapping": (
         f"clEnqueueNDRangeKernel: the host has changed, without a mapping, the memory of {SVM}, which is "
-        "coarse-grained: commands need not see that",
+        "coarse-grained: commands need not see what is written without clEnqueueSVMMap",
         ["clEnqueueNDRangeKernel", "made by clSVMAlloc"],
     ),
     "svm_mapped": (
@@ -91,7 +91,8 @@ CASES = {
     ),
     "changed_without_mapping": (
         f"clEnqueueNDRangeKernel: the host has changed, without a mapping, the memory of {BUFFER}, made with "
-        "CL_MEM_USE_HOST_PTR: commands need not see that",
+        "CL_MEM_USE_HOST_PTR: commands need not see what is written without clEnqueueMapBuffer or "
+        "clEnqueueMapImage",
         ["clEnqueueNDRangeKernel", "made by clCreateBuffer"],
     ),
     "given_back_too_early": (
