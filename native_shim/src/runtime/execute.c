@@ -13,9 +13,11 @@
 #include "schedule/work_stealing.h"
 
 /* Below: executed by one thread. Above: it pays to wake another. Of shared ones: what is worth a thread, a
- * chunk, the first chunk of a range, and the time after which one calls that might have joined by then. Where
- * all CPUs are taken: what one thread does alone, and after what time others look whether some are free. */
+ * chunk, the first chunk of a range, the time after which one calls that might have joined by then, and what
+ * each that takes part costs all of them, who write to lines that the others read. Where all CPUs are taken:
+ * what one thread does alone, and after what time others look whether some are free. */
 enum { TINY_TIME = 20000, SHARE_TIME = 5000, CHUNK_TIME = 2000, FIRST_TIME = 250, CALL_TIME = 4000 };
+enum { JOIN_TIME = 1500 };
 enum { BUSY_TIME = 500000, LOOK_TIME = 100000 };
 
 /* Of a command: a thread of the host that executes it counts as one that has a CPU. */
@@ -187,13 +189,16 @@ static uint64_t units_of(const struct cld_event *command, double unit, double ti
 static bool share(struct cld_event *command, struct cld_self *self, uint64_t done, struct cld_ready *ready) {
     double unit = (double)command->estimate / (double)command->total;
     uint64_t grain = units_of(command, unit, FIRST_TIME), usual = units_of(command, unit, CHUNK_TIME);
-    double useful = unit * (double)(command->total - done) / SHARE_TIME;
+    double left = unit * (double)(command->total - done), useful = left / SHARE_TIME;
     unsigned others = cld_pool_threads(command->queue) - 1;
     if (useful < others)
         others = (unsigned)useful;
+    /* n of them take left / n + n * JOIN_TIME, which is least where n * n * JOIN_TIME is all that is left. */
+    while (others > 1 && (double)others * others * JOIN_TIME > left)
+        others--;
     unsigned spare = command->queue->is_urgent ? others : cld_pool_spare(command->queue);
     unsigned called = spare < others ? spare : others;
-    if (!called && unit * (double)(command->total - done) < BUSY_TIME)
+    if (!called && left < BUSY_TIME)
         return false;
     unsigned threads;
     const struct cld_place *places = cld_pool_places(command->queue, &threads);

@@ -18,8 +18,7 @@ struct cld_pool {
     struct cld_event *open;    /* commands that more threads may join */
     bool knows_urgent;         /* there have been commands of urgent queues */
     _Atomic bool wants_urgent; /* some of them want threads; written with the lock held */
-    _Atomic bool stop;
-    unsigned threads; /* that the device has */
+    unsigned threads;          /* that the device has */
     struct cld_device *device;
     uint8_t number;           /* of those of the device */
     uint32_t *cpus;           /* of the device, in the order of their places */
@@ -31,6 +30,7 @@ struct cld_pool {
     /* Threads for which there is work, without those that are on their way to it: stored with the lock held,
      * taken by each that goes. Who cannot take one need not ask for the lock. */
     _Atomic unsigned places_free;
+    _Atomic bool stop;
 
     _Alignas(CLD_LINE) _Atomic unsigned started;
     _Atomic unsigned homes;      /* that were given to threads */
