@@ -11,16 +11,19 @@ SHIM := build/lib/libcl_driver.so
 export OCL_ICD_VENDORS := $(CURDIR)/build/vendors/
 unexport OCL_ICD_FILENAMES OPENCL_VENDOR_PATH
 
-.PHONY: run setup packages test test-llvmlite test-levels check bench-check test-packages pages bench zoo sanitize peers conformance
+.PHONY: run driver setup packages test test-llvmlite test-levels check bench-check test-packages pages bench zoo sanitize peers conformance
 .PHONY: core dist test-release lint clean
 
-run: setup build/demo
+run: driver build/demo
 	@clinfo -l
 	@clinfo | grep -E '^  (Device Version|Driver Version|Device OpenCL C Version|Max compute units|Max work group size|Global memory size) ' || true
 	@build/demo
 
-setup: packages build/venv/.made build/vendors/cl_driver.icd
+driver: packages build/venv/.made build/vendors/cl_driver.icd
 	@$(VENV) native_shim/build.py $(BUILD_FLAGS)
+
+# The driver, and what its tests and scripts need.
+setup: driver build/venv/.test
 
 packages:
 	@native_shim/packages.sh $(PYTHON)
@@ -29,12 +32,19 @@ test-packages:
 	@native_shim/packages.sh $(PYTHON) test
 
 # What the package and its tests need stands in pyproject.toml alone.
+requirements = $(VENV) -c 'import tomllib; p = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
+  print("\n".join($(1)))' > build/requirements.txt && \
+  $(VENV) -m pip install --quiet --disable-pip-version-check -r build/requirements.txt
+
+build/venv/.test: build/venv/.made
+	@echo 'build/venv: adding what the tests need'
+	@$(call requirements,p["optional-dependencies"]["test"])
+	@touch $@
+
 build/venv/.made: pyproject.toml | packages
 	@echo 'build/venv: making a virtual environment with the packages of pyproject.toml'
 	@$(PYTHON) -m venv build/venv || { echo 'needs venv: apt install python3-venv' >&2; exit 1; }
-	@$(VENV) -c 'import tomllib; p = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
-	  print("\n".join(p["dependencies"] + p["optional-dependencies"]["test"]))' > build/requirements.txt
-	@$(VENV) -m pip install --quiet --disable-pip-version-check -r build/requirements.txt
+	@$(call requirements,p["dependencies"])
 	@echo '$(CURDIR)' > "$$($(VENV) -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/cl_driver.pth"
 	@printf '#!%s\nimport sys\nfrom cl_driver.cli import main\nsys.exit(main())\n' '$(CURDIR)/$(VENV)' > build/venv/bin/cl-driver
 	@chmod +x build/venv/bin/cl-driver
@@ -44,7 +54,7 @@ build/vendors/cl_driver.icd:
 	@mkdir -p build/vendors
 	@printf '%s\n' '$(CURDIR)/$(SHIM)' > $@
 
-build/demo: icd/demo.c | setup
+build/demo: icd/demo.c | driver
 	@echo 'build/demo: compiling a first program'
 	@$${CC:-cc} -std=c11 -O2 -Wall -Wextra -o $@ $< -lOpenCL
 
@@ -117,10 +127,8 @@ ZOO_ARGS ?=
 zoo: setup
 	$(VENV) -m tests.zoo $(if $(ZOO),--folder "$(ZOO)") $(BENCH_PEERS) $(ZOO_ARGS)
 
-build/venv/.bench: build/venv/.made
-	@$(VENV) -c 'import tomllib; p = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
-	  print("\n".join(p["optional-dependencies"]["bench"]))' > build/requirements-bench.txt
-	$(VENV) -m pip install --quiet --disable-pip-version-check -r build/requirements-bench.txt
+build/venv/.bench: build/venv/.test
+	@$(call requirements,p["optional-dependencies"]["bench"])
 	@touch $@
 
 # The shim with ThreadSanitizer and with AddressSanitizer: the data plane alone, then through the loader.
