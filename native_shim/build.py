@@ -217,7 +217,8 @@ def build(
 
 
 def _build(builder: Builder, allow_missing: bool) -> None:
-    with ThreadPoolExecutor(1) as pool:  # one clang compiles it for as long as all C files take
+    """All of it. The built-in library takes one clang as long as all C files take together."""
+    with ThreadPoolExecutor(1) as pool:
         library = pool.submit(builtin_library.update, builder.out / "builtins.spv")
         _build_libraries(builder, allow_missing)
         try:

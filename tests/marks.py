@@ -21,8 +21,10 @@ def _is_emulated() -> bool:
     return subprocess.run([sys.executable, "-S", "-c", code], stdout=-1, check=True).stdout != b"1\n"
 
 
+IS_EMULATED = _is_emulated()
+
 needs_kernel = pytest.mark.skipif(
-    _is_emulated(),
+    IS_EMULATED,
     reason="qemu's user emulation has no limits of memory, set-user-ID programs, seccomp, subreapers, "
     "scheduling of threads and partial reads of other memory, and needs descriptors and memory itself",
 )

@@ -104,7 +104,7 @@ class Machine:
         self.steps = 0
         self.clock = 0  # how often OpReadClockKHR was executed
         self.max_steps = 50_000_000
-        self.direct: dict[Instruction, _Direct] = {}
+        self.direct: dict[Instruction, _Direct] = {}  # those that were executed
         self.named_barriers: dict[Instruction, int] = {}  # their numbers, by what makes them
         self.takes_turns = False  # whether others run where a work-item has gone on for long
 
@@ -263,15 +263,11 @@ class Machine:
                 rule = _store
         found: _Direct = None
         if rule is not None and instruction.mask is None and op not in ACROSS_LANES:
-            found = (
-                rule,
-                [
-                    (True, o)
-                    if isinstance(o, (Instruction, Argument))
-                    else (False, self.evaluate(o, {}, None))
-                    for o in operands
-                ],
+            own = [isinstance(operand, (Instruction, Argument)) for operand in operands]
+            always = (
+                o if is_own else self.evaluate(o, {}, None) for is_own, o in zip(own, operands, strict=True)
             )
+            found = rule, list(zip(own, always, strict=True))
         self.direct[instruction] = found
         return found
 
@@ -314,7 +310,7 @@ class Machine:
         if op is Op.Load:
             return self.load(instruction, operands[0], item)
         if op is Op.Store:
-            return self.memory.store(instruction.operands[1].type, operands[0], operands[1])
+            return _store(self, instruction, operands)
         if op is Op.ExtInst:
             return opencl_memory.run_instruction(self, instruction, operands[2:])
         if op is Op.FunctionCall:

@@ -171,10 +171,9 @@ def copy(package):
         original = ROOT / file.relative_to(package)
         if not original.exists():
             file.unlink()
-        elif (file.stat().st_mtime_ns, file.stat().st_size) != (
-            original.stat().st_mtime_ns,
-            original.stat().st_size,
-        ):
+            continue
+        now, then = file.stat(), original.stat()
+        if (now.st_mtime_ns, now.st_size) != (then.st_mtime_ns, then.st_size):
             shutil.copy2(original, file)
 
 

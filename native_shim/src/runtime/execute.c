@@ -193,7 +193,7 @@ static bool share(struct cld_event *command, struct cld_self *self, uint64_t don
     unsigned others = cld_pool_threads(command->queue) - 1;
     if (useful < others)
         others = (unsigned)useful;
-    /* n of them take left / n + n * JOIN_TIME, which is least where n * n * JOIN_TIME is all that is left. */
+    /* n threads take left / n + n * JOIN_TIME: one more saves about left / (n * n). */
     while (others > 1 && (double)others * others * JOIN_TIME > left)
         others--;
     unsigned spare = command->queue->is_urgent ? others : cld_pool_spare(command->queue);

@@ -23,4 +23,4 @@ def test_no_report(child, name):
     answer = child.ask(f"load {name} own small", 60)
     assert answer["error"] is None and "skipped" not in answer
     assert child.ask("check", 60)["error"] is None
-    assert child.log.read_text()[before:] == ""
+    assert child.log.read_bytes()[before:] == b""

@@ -127,5 +127,5 @@ def dist_for(made_once, make_dist) -> Callable[..., dict[str, Path]]:
 
 @pytest.fixture(scope="session")
 def dist(dist_for) -> dict[str, Path]:
-    """What is made for this machine's kind."""
+    """What is made for x86-64."""
     return dist_for("x86_64")

@@ -8,6 +8,7 @@ import signal
 
 import pytest
 
+from tests.conftest import PATIENCE
 from tests.marks import needs_kernel
 
 ITEMS, LAUNCHES = 1 << 16, 10
@@ -178,7 +179,7 @@ def test_the_roofline_is_measured_once(run_client, tmp_path):
         run_client("tools/profile", "plain", env=env)
         found.append(json.loads((tmp_path / "p.json").read_text())["roofline"])
     assert found[0] == found[1]
-    assert found[0]["operations_per_second"] > 1e8 and found[0]["bytes_per_second"] > 1e8
+    assert found[0]["operations_per_second"] > 1e9 / PATIENCE and found[0]["bytes_per_second"] > 1e8
     (kept,) = (tmp_path / "cache").glob("v2-*/roofline-*")
     kept.write_text("123000000000 45000000000\n")
     run_client("tools/profile", "plain", env=env)
