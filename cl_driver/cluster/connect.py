@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from .. import settings
 from ..log import log
 from ..version import VERSION
-from . import peers, worker
+from . import messages, peers, worker
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable
@@ -33,13 +33,14 @@ class Connection:
         self._writing = asyncio.Lock()
 
     async def write(self, kind: str, value: Any, payloads: Iterable[Any] = ()) -> None:
-        """Sends ["batch", bytes, payloads], ["ping", number] or ["peers", [[address, key], ...]]. OSError if
-        it is closed."""
+        """Sends ["batch", bytes, payloads], ["ping", number] or ["peer", [number, address, key]]. OSError if it
+        is closed."""
         async with self._writing:
             await self._comm.write([kind, value, *peers.frames(payloads)])
 
     async def read(self) -> list[Any]:
-        """The next message, ["pong", number, ns] or ["batch", bytes, payloads]. OSError if it is closed."""
+        """The next message, ["pong", number, ns], ["who", number, 0] or ["batch", bytes, payloads]. OSError if it
+        is closed."""
         kind, value, *rest = await self._comm.read()
         return [kind, value, peers.contents(rest) if kind == "batch" else rest[0]]
 
@@ -88,8 +89,8 @@ async def open_client(place: str, timeout: float) -> AsyncIterator[Any]:
 
 
 async def connections(client: Any, timeout: float) -> list[Connection]:
-    """Connections with all workers that have this driver, in the order of their addresses. timeout: seconds
-    for each step."""
+    """Connections with all workers that have this driver, MOST_WORKERS at most, in the order of their
+    addresses. timeout: seconds for each step."""
     found = await asyncio.wait_for(client.run(worker.attach, on_error="return"), timeout)
     wanted = []
     for address, version in sorted(found.items()):
@@ -97,6 +98,9 @@ async def connections(client: Any, timeout: float) -> list[Connection]:
             wanted.append(address)
         else:
             log(1, f"cluster: {address} is no device: {version!r} instead of cl_driver {VERSION}")
+    if len(wanted) > messages.MOST_WORKERS:
+        log(1, f"cluster: {len(wanted)} workers, of which the first {messages.MOST_WORKERS} are devices")
+        del wanted[messages.MOST_WORKERS :]
     opened = await asyncio.gather(*(_open(client, address, timeout) for address in wanted))
     return [connection for connection in opened if connection is not None]
 

@@ -15,6 +15,7 @@ import ctypes
 import math
 import mmap
 import os
+import resource
 import socket
 import struct
 import sys
@@ -40,6 +41,9 @@ _HALF = messages.PLACES * messages.MOST_BYTES
 # Signs of life of this process to the host, in seconds.
 _BEAT = 1.0
 
+# Of all workers in a second, at most: they are not to be most of what this process does.
+_MOST_PINGS = 100
+
 
 class Host:
     """The socket's end here, and the memory that is shared. Frames are written whole and in order."""
@@ -55,6 +59,7 @@ class Host:
         self._has_places = asyncio.Condition()
         self._unused: list[tuple[int, int]] = []  # of payloads for workers: the host is to be told
         self.to_workers = self.from_workers = 0  # bytes of batches and payloads
+        self.batches_to_workers = self.batches_from_workers = 0
 
     async def read(self) -> tuple[int, bytes, list[memoryview]]:
         """A worker's number, a batch and its payloads. EOFError when the host has gone."""
@@ -65,6 +70,7 @@ class Host:
             found = list(_PAYLOAD.iter_unpack(rest[: count * _PAYLOAD.size]))
             if kind == messages.BATCH_FRAME:
                 self.to_workers += size + sum(part for _, part in found)
+                self.batches_to_workers += 1
                 return number, rest[count * _PAYLOAD.size :], [self._payload(*one) for one in found]
             async with self._has_places:
                 self._places += [at for at, _ in found]
@@ -99,6 +105,7 @@ class Host:
             raise OSError("a worker sends more at once than there is to be")
         where = [await self._put(payload) for payload in payloads]
         self.from_workers += len(batch) + sum(payload.nbytes for payload in payloads)
+        self.batches_from_workers += number != messages.NOBODY
         self._writer.write(
             _HEAD.pack(number, messages.BATCH_FRAME, len(payloads), len(batch)) + b"".join(where) + batch
         )
@@ -115,23 +122,23 @@ class Host:
 
 class Worker:
     """One worker, from when it is a device until it has gone. timeout: seconds without an answer after which
-    it is taken for gone."""
+    it is taken for gone; peers: all workers, by number: [address, key]."""
 
-    def __init__(self, number: int, connection: Connection, host: Host, timeout: float) -> None:
+    def __init__(
+        self, number: int, connection: Connection, host: Host, timeout: float, peers: list[list[str]]
+    ) -> None:
         self._number = number
         self._connection = connection
         self._host = host
         self._timeout = timeout
+        self._peers = peers
+        self._pause = min(max(_BEAT, len(peers) / _MOST_PINGS), timeout / 4)
         self._pinged = 0  # when, in ns
         self._is_pinging = False  # whether an answer is due
         self._heard = time.monotonic()
         self._best = sys.maxsize  # ns of the shortest round trip, which tells the clocks apart best
         self._out: asyncio.Queue[tuple[str, Any, list[memoryview]]] = asyncio.Queue()
         self._gone = False
-
-    def introduce(self, peers: list[list[str]]) -> None:
-        """Tells it of all workers, in the order of their numbers: [[address, key], ...]."""
-        self._out.put_nowait(("peers", peers, []))
 
     def put(self, batch: bytes, payloads: list[memoryview]) -> None:
         """Takes a batch for the worker; what comes after its end is dropped."""
@@ -167,6 +174,9 @@ class Worker:
             self._heard = math.inf  # how long the host takes to read is not the worker's fault
             if kind == "batch":
                 await self._host.write(self._number, value, more)
+            elif kind == "who":
+                found = self._peers[value] if 0 <= value < len(self._peers) else ["", ""]
+                self._out.put_nowait(("peer", [value, *found], []))
             else:
                 await self._align(more)
 
@@ -186,7 +196,7 @@ class Worker:
             if not self._is_pinging:
                 self._is_pinging = True
                 self._out.put_nowait(("ping", 0, []))
-            await asyncio.sleep(min(_BEAT, self._timeout / 4))
+            await asyncio.sleep(self._pause)
 
 
 async def _beat(host: Host) -> None:
@@ -203,10 +213,10 @@ async def serve(host: Host, place: str, timeout: float) -> None:
         if settings.cluster(place)[1] and found:
             devices.append(["", queries.of_all([connection.answers for connection in found])])
         await host.write(messages.NOBODY, codec.encode(devices))
-        workers = [Worker(number, connection, host, timeout) for number, connection in enumerate(found)]
         peers = [[connection.address, connection.key] for connection in found]
-        for worker in workers:
-            worker.introduce(peers)
+        workers = [
+            Worker(number, connection, host, timeout, peers) for number, connection in enumerate(found)
+        ]
         tasks = [asyncio.ensure_future(one.run()) for one in workers]
         tasks.append(asyncio.ensure_future(_beat(host)))
         while True:
@@ -231,13 +241,20 @@ async def _main(place: str, timeout: float) -> None:
         log(1, f"cluster: {error}")
         await host.write(messages.NOBODY, codec.encode([]))
     finally:
-        log(2, f"cluster: {host.to_workers} bytes to workers, {host.from_workers} bytes from workers")
+        log(
+            2,
+            f"cluster: {host.to_workers} bytes to workers, {host.from_workers} bytes from workers, in "
+            f"{host.batches_to_workers} and {host.batches_from_workers} batches",
+        )
 
 
 def main(place: str, timeout: float) -> None:
     """Serves the host at the other end of the socket until it has gone. place: CL_DRIVER_CLUSTER's value;
     timeout: seconds."""
+    # Each worker is a connection, and soft limits are often about a thousand.
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
         asyncio.run(_main(place, timeout))
     except (EOFError, OSError):
         pass

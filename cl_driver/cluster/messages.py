@@ -86,6 +86,9 @@ BATCH_FRAME = 0
 TAKEN_FRAME = 1
 FREE_FRAME = 2
 
+# Workers that one host has as devices, at most; native_shim/src/base/worker_set.h has the same.
+MOST_WORKERS = 1024
+
 # Places for payloads in the memory that both share, of MOST_BYTES each: the first half is for workers.
 PLACES = 6
 

@@ -1,7 +1,7 @@
 """From worker to worker: contents of memory objects, which the host only speaks of.
 
-A worker that may be to send is told to connect with the other's handler (worker.receive), and says when it
-has: until then contents go by way of the host, and where it cannot they always do. The first message has the
+A worker that may be to send is told to connect with the other's handler (worker.receive), asks the host for
+its address, and says when it has connected: until then contents go by way of the host, and where it cannot they always do. The first message has the
 key of the session that the other worker has with the same host; then come batches of ARRIVE, with the
 contents as payloads. Nothing comes back.
 """
@@ -38,27 +38,36 @@ def contents(parts: Iterable[Any]) -> list[Any]:
 
 class Peers:
     """The other workers of a host. arguments: of Dask's connect(); tell: called with messages.REACHABLE and
-    the number of one that is connected, with UNREACHABLE and that of one that cannot be, or is not any more.
+    the number of one that is connected, with UNREACHABLE and that of one that cannot be, or is not any more;
+    ask: called with the number of one that introduce() is to be called for.
     """
 
-    def __init__(self, arguments: dict[str, Any], tell: Callable[[int, int], None]) -> None:
+    def __init__(
+        self, arguments: dict[str, Any], tell: Callable[[int, int], None], ask: Callable[[int], None]
+    ) -> None:
         self._arguments = arguments
         self._tell = tell
-        self._found: list[tuple[str, str]] = []  # addresses and keys
+        self._ask = ask
+        self._asked: set[int] = set()
         self._open: dict[int, _Peer] = {}
 
-    def introduce(self, found: Iterable[Iterable[str]]) -> None:
-        """All workers, by number: addresses and keys. ValueError, TypeError."""
-        self._found = [(str(address), str(key)) for address, key in found]
-
     def connect(self, number: int) -> None:
-        """Opens a connection, if there is none. Never waits."""
-        if number in self._open:
-            return
-        if number >= len(self._found):
+        """Has a connection opened, if there never was one. Never waits."""
+        if number not in self._asked:
+            self._asked.add(number)
+            self._ask(number)
+
+    def introduce(self, number: int, address: str, key: str) -> None:
+        """Opens a connection with a worker that was asked for; without an address there is none. ValueError,
+        TypeError."""
+        if number not in self._asked or number in self._open:
+            raise ValueError(f"nobody has asked for worker {number}")
+        if not address:
             self._tell(messages.UNREACHABLE, number)
             return
-        peer = _Peer(*self._found[number], self._arguments, lambda: self._tell(messages.REACHABLE, number))
+        peer = _Peer(
+            str(address), str(key), self._arguments, lambda: self._tell(messages.REACHABLE, number)
+        )
         self._open[number] = peer
         peer.task.add_done_callback(lambda _: self._tell(messages.UNREACHABLE, number))
 

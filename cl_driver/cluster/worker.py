@@ -1,8 +1,8 @@
 """What runs in a Dask worker: one handler beside those of Dask, which serves hosts until they close.
 
-A connection carries Dask's own messages, of plain data only: ["ping", n], ["peers", [[address, key], ...]]
+A connection carries Dask's own messages, of plain data only: ["ping", n], ["peer", [number, address, key]]
 and ["batch", bytes, payloads...] from a host, ["device", version, answers, key], ["pong", n, ns of this
-machine's clock] and ["batch", bytes, payloads...] to it. Payloads are frames of their own, which Dask neither
+machine's clock], ["who", number, 0] and ["batch", bytes, payloads...] to it. Payloads are frames of their own, which Dask neither
 copies nor reads. A second handler takes what other workers send (peers.py).
 """
 
@@ -142,11 +142,12 @@ class _Host:
 
     def __init__(self, comm: Any, executor: Executor, arguments: dict[str, Any]) -> None:
         self._comm = comm
-        self.peers = peers.Peers(arguments, self._tell)
+        self.peers = peers.Peers(arguments, self._tell, self._ask)
         self._news: list[list[int]] = []  # messages for the host
         self._executor = executor
         self._work = asyncio.Event()  # there is something to write
         self._pings: list[int] = []
+        self._unknown: list[int] = []  # other workers that the host is asked for
 
     def has_answers(self) -> None:
         """Called while the executor's descriptor is readable."""
@@ -158,6 +159,10 @@ class _Host:
             self._news.append([kind, number])
         self._work.set()
 
+    def _ask(self, number: int) -> None:
+        self._unknown.append(number)
+        self._work.set()
+
     async def read(self) -> None:
         """Reads until the host has gone, or says what no host of ours says. OSError."""
         while not self._executor.failed:
@@ -166,8 +171,8 @@ class _Host:
                 if kind == "ping":
                     self._pings.append(value)
                     self._work.set()
-                elif kind == "peers":
-                    self.peers.introduce(value)
+                elif kind == "peer":
+                    self.peers.introduce(*value)
                 else:
                     self._executor.put(value, peers.contents(rest))
             except (ValueError, TypeError) as error:
@@ -191,5 +196,7 @@ class _Host:
                 news, self._news = self._news, []
                 if news:
                     await self._comm.write(["batch", codec.encode(news)])
+                while self._unknown:
+                    await self._comm.write(["who", self._unknown.pop(), 0])
                 while self._pings:
                     await self._comm.write(["pong", self._pings.pop(), time.monotonic_ns()])

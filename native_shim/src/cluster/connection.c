@@ -75,7 +75,7 @@ void cld_worker_end(struct cld_worker *worker, struct cld_event **failed, struct
         free(request);
     }
     worker->newest = &worker->oldest;
-    cld_transfers_miss(worker, UINT64_MAX, 0);
+    cld_transfers_miss(worker, NULL, 0);
     cld_frame_taken(worker); /* what is to be sent is dropped */
 }
 
@@ -185,23 +185,29 @@ static void print(const char *text, size_t size) {
     fflush(stdout); /* as of kernels on this machine */
 }
 
+/* NULL: there is none of a number that a worker has told. */
+static const struct cld_worker *worker_of(uint64_t number) {
+    return number <= UINT32_MAX ? cld_worker_at((uint32_t)number) : NULL;
+}
+
 /* The worker cannot send what it was to: a transfer, or anything to a worker of that number. */
 static void lose(struct cld_worker *worker, bool is_transfer, uint64_t number) {
-    if (!is_transfer && number >= CLD_MOST_WORKERS)
+    const struct cld_worker *peer = is_transfer ? NULL : worker_of(number);
+    if (!is_transfer && !peer)
         return;
-    uint64_t peers = is_transfer ? UINT64_MAX : (uint64_t)1 << number;
     pthread_mutex_lock(&cld_cluster_lock);
-    if (!is_transfer)
-        worker->reachable &= ~peers;
-    cld_transfers_miss(worker, peers, is_transfer ? number : 0);
+    if (peer)
+        cld_set_remove(&worker->reachable, peer->number);
+    cld_transfers_miss(worker, peer, is_transfer ? number : 0);
     pthread_mutex_unlock(&cld_cluster_lock);
 }
 
 static void reach(struct cld_worker *worker, uint64_t number) {
-    if (number >= CLD_MOST_WORKERS)
+    const struct cld_worker *peer = worker_of(number);
+    if (!peer)
         return;
     pthread_mutex_lock(&cld_cluster_lock);
-    worker->reachable |= (uint64_t)1 << number;
+    cld_set_add(&worker->reachable, peer->number);
     pthread_mutex_unlock(&cld_cluster_lock);
 }
 

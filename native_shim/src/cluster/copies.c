@@ -73,12 +73,12 @@ static bool ask_for(struct cld_fetch *fetch, struct cld_worker *worker, size_t o
 static bool fetch(struct cld_copies *copies, struct cld_segment *segment) {
     if (segment->coming)
         return true;
-    struct cld_worker *worker = cld_worker_in(segment->valid);
+    struct cld_worker *worker = cld_worker_in(&segment->valid);
     struct cld_fetch *fetch = worker ? malloc(sizeof *fetch) : NULL;
     if (!fetch)
         return false;
     *fetch = (struct cld_fetch){.copies = copies,
-                                .worker = cld_worker_bit(worker),
+                                .worker = worker->number,
                                 .begin = segment->begin,
                                 .end = segment->end,
                                 .version = copies->version};
@@ -130,18 +130,18 @@ void cld_copies_arrive(struct cld_request *request, cl_int status, struct cld_ev
         if (segment->version > fetch->version)
             continue;
         if (fetch->failed)
-            segment->valid &= ~fetch->worker;
+            cld_set_remove(&segment->valid, fetch->worker);
         else
             segment->is_here = true;
     }
-    cld_segments_join(copies);
+    cld_segments_join(copies, (struct cld_bytes_range){fetch->begin, fetch->end});
     free(fetch);
     wake(copies, again);
 }
 
 /* The worker has it, this machine, or another worker that can send it there. */
 static bool can_be_there(const struct cld_segment *segment, const struct cld_worker *worker) {
-    return segment->valid & cld_worker_bit(worker) || segment->is_here ||
+    return cld_set_has(&segment->valid, worker->number) || segment->is_here ||
            cld_transfer_source(segment, worker);
 }
 
@@ -214,7 +214,7 @@ static bool send_part(struct cld_worker *worker, struct cld_copies *copies, size
 }
 
 bool cld_copies_tell(struct cld_worker *worker, struct cld_copies *copies) {
-    if (copies->known & cld_worker_bit(worker))
+    if (cld_set_has(&copies->known, worker->number))
         return true;
     struct cld_item *item = cld_copies_item(CLD_BUFFER_MESSAGE, copies, 3);
     if (!item)
@@ -222,7 +222,7 @@ bool cld_copies_tell(struct cld_worker *worker, struct cld_copies *copies) {
     cld_put_int(&item->message, (int64_t)copies->mem->size);
     if (!cld_send(worker, item))
         return false;
-    copies->known |= cld_worker_bit(worker);
+    cld_set_add(&copies->known, worker->number);
     return true;
 }
 
@@ -237,7 +237,7 @@ static bool send_segment(struct cld_worker *worker, struct cld_copies *copies, s
         if (!is_sent)
             return false;
     }
-    segment->valid |= cld_worker_bit(worker);
+    cld_set_add(&segment->valid, worker->number);
     return true;
 }
 
@@ -246,18 +246,21 @@ static bool send_argument(const struct cld_used *used, struct cld_worker *worker
     if (!segment || !cld_copies_tell(worker, used->copies))
         return false;
     for (; segment && segment->begin < used->end; segment = segment->next)
-        if (!(segment->valid & cld_worker_bit(worker)) && !send_segment(worker, used->copies, segment))
+        if (!cld_set_has(&segment->valid, worker->number) && !send_segment(worker, used->copies, segment))
             return false;
     return true;
 }
 
 /* Written by the worker, or here where there is none: what others have is worth nothing any more. */
-static void write_segments(struct cld_copies *copies, struct cld_bytes_range range, uint64_t worker) {
+static void write_segments(struct cld_copies *copies, struct cld_bytes_range range,
+                           const struct cld_worker *worker) {
     struct cld_segment *segment = cld_segments_in(copies, range.begin, range.end);
     copies->version++;
     for (; segment && segment->begin < range.end; segment = segment->next) {
         segment->version = copies->version;
-        segment->valid = worker;
+        segment->valid = (struct cld_worker_set){0};
+        if (worker)
+            cld_set_add(&segment->valid, worker->number);
         segment->is_here = !worker;
     }
 }
@@ -279,10 +282,10 @@ void cld_copies_written(struct cld_event *command, struct cld_worker *worker, bo
     struct cld_used used;
     for (uint32_t i = 0; i < command->mem_count; i++)
         if (cld_find_used(command, i, uses_all, &used) && used.use >= CLD_WRITES)
-            write_segments(used.copies, used.written, cld_worker_bit(worker));
+            write_segments(used.copies, used.written, worker);
     for (uint32_t i = 0; i < command->mem_count; i++)
         if (cld_find_used(command, i, uses_all, &used) && used.use)
-            cld_segments_join(used.copies);
+            cld_segments_join(used.copies, (struct cld_bytes_range){used.begin, used.end});
 }
 
 /* True if all that it uses is here. */
@@ -323,7 +326,7 @@ static void use_here(struct cld_event *command, bool uses_all) {
         for (; segment && segment->begin < used.end; segment = segment->next)
             segment->users++;
         if (used.use != CLD_READS)
-            write_segments(used.copies, used.written, 0);
+            write_segments(used.copies, used.written, NULL);
     }
 }
 
@@ -385,7 +388,7 @@ static void command_ended(struct cld_event *command) {
         struct cld_segment *segment = cld_segments_in(used.copies, used.begin, used.end);
         for (; segment && segment->begin < used.end; segment = segment->next)
             segment->users--;
-        cld_segments_join(used.copies);
+        cld_segments_join(used.copies, (struct cld_bytes_range){used.begin, used.end});
         wake(used.copies, &again);
     }
     pthread_mutex_unlock(&cld_cluster_lock);
@@ -398,7 +401,7 @@ static void mem_freed(struct cld_mem *mem) {
         return;
     pthread_mutex_lock(&cld_cluster_lock);
     cld_transfers_forget(copies);
-    cld_send_forget(copies->known, CLD_FORGET_BUFFER_MESSAGE, copies->number);
+    cld_send_forget(&copies->known, CLD_FORGET_BUFFER_MESSAGE, copies->number);
     pthread_mutex_unlock(&cld_cluster_lock);
     mem->copies = NULL;
     cld_segments_free(copies);
@@ -412,7 +415,7 @@ size_t cld_copies_held(const struct cld_event *command, const struct cld_worker 
         const struct cld_copies *copies = mem ? cld_root_of(mem)->copies : NULL;
         const struct cld_segment *segment = copies ? copies->segments : NULL;
         for (; segment; segment = segment->next)
-            if (segment->valid & cld_worker_bit(worker))
+            if (cld_set_has(&segment->valid, worker->number))
                 held += segment->end - segment->begin;
     }
     return held;
@@ -446,12 +449,12 @@ static void count_users(struct cld_copies *copies, struct cld_bytes_range range,
 
 void cld_copies_hold(struct cld_copies *copies, struct cld_bytes_range range) {
     count_users(copies, range, 1);
-    write_segments(copies, range, 0);
+    write_segments(copies, range, NULL);
 }
 
 void cld_copies_leave(struct cld_copies *copies, struct cld_bytes_range range, struct cld_event **again) {
     count_users(copies, range, -1);
-    cld_segments_join(copies);
+    cld_segments_join(copies, range);
     wake(copies, again);
 }
 

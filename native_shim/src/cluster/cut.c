@@ -164,13 +164,60 @@ static bool find_uses(struct cld_event *command, const struct arguments *argumen
     return true;
 }
 
-/* Of two memory objects of the launch, of which the first is used by one part and the second by another. */
-static bool disturb(struct cld_event *command, const struct cld_launch_part *one, uint32_t i,
-                    const struct cld_launch_part *other, uint32_t k) {
-    if (cld_root_of(cld_mem_at(command, i)) != cld_root_of(cld_mem_at(command, k)))
-        return false;
-    const struct cld_part_use *a = &one->uses[i], *b = &other->uses[k];
-    return meet(a->written, b->written) || meet(a->written, b->read) || meet(a->read, b->written);
+/* Bytes of a memory object that a part of a launch reads, or writes. */
+struct access {
+    const struct cld_mem *root;
+    struct cld_bytes_range range;
+    uint32_t part;
+    bool is_write;
+};
+
+static int by_place(const void *one, const void *other) {
+    const struct access *a = one, *b = other;
+    if (a->root != b->root)
+        return a->root < b->root ? -1 : 1;
+    return a->range.begin < b->range.begin ? -1 : a->range.begin > b->range.begin;
+}
+
+/* Of accesses that begin before: the end of the one that ends last, whose part that is, and the end of what
+ * ends last of all other parts. */
+struct last_end {
+    size_t end, others_end;
+    uint32_t part;
+};
+
+static void note_end(struct last_end *last, const struct access *access) {
+    size_t end = access->range.end;
+    if (access->part != last->part && end > last->end) {
+        last->others_end = last->end;
+        last->part = access->part;
+        last->end = end;
+    } else if (access->part == last->part && end > last->end) {
+        last->end = end;
+    } else if (access->part != last->part && end > last->others_end) {
+        last->others_end = end;
+    }
+}
+
+static bool ends_behind(const struct last_end *last, const struct access *access) {
+    return (last->part != access->part ? last->end : last->others_end) > access->range.begin;
+}
+
+/* Whether no part writes what another one reads or writes: of accesses by their places, where each is
+ * compared with what began before it. */
+static bool do_not_meet(const struct access *accesses, size_t count) {
+    struct last_end any = {.part = UINT32_MAX}, writes = any;
+    for (size_t i = 0; i < count; i++) {
+        const struct access *access = &accesses[i];
+        if (i && access->root != accesses[i - 1].root)
+            any = writes = (struct last_end){.part = UINT32_MAX};
+        if (ends_behind(access->is_write ? &any : &writes, access))
+            return false;
+        note_end(&any, access);
+        if (access->is_write)
+            note_end(&writes, access);
+    }
+    return true;
 }
 
 /* No other use of what is combined: in the sum of a part is no more than what that has added. */
@@ -190,14 +237,25 @@ static bool sums_are_alone(struct cld_event *command, const struct cld_parts *pa
     return true;
 }
 
+/* False: they are not, or there is no memory. */
 static bool are_apart(struct cld_event *command, const struct cld_parts *parts) {
+    struct access *accesses = malloc(2 * sizeof *accesses * parts->count * (command->mem_count + 1));
+    size_t count = 0;
+    if (!accesses)
+        return false;
     for (uint32_t p = 0; p < parts->count; p++)
-        for (uint32_t q = 0; q < p; q++)
-            for (uint32_t i = 0; i < command->mem_count; i++)
-                for (uint32_t k = 0; k < command->mem_count; k++)
-                    if (disturb(command, &parts->parts[p], i, &parts->parts[q], k))
-                        return false;
-    return sums_are_alone(command, parts);
+        for (uint32_t i = 0; i < command->mem_count; i++) {
+            const struct cld_part_use *use = &parts->parts[p].uses[i];
+            const struct cld_mem *root = cld_root_of(cld_mem_at(command, i));
+            if (use->read.begin < use->read.end)
+                accesses[count++] = (struct access){root, use->read, p, false};
+            if (use->written.begin < use->written.end)
+                accesses[count++] = (struct access){root, use->written, p, true};
+        }
+    qsort(accesses, count, sizeof *accesses, by_place);
+    bool are = do_not_meet(accesses, count);
+    free(accesses);
+    return are && sums_are_alone(command, parts);
 }
 
 /* Gives each worker groups along a dimension, by the number of its cores. */

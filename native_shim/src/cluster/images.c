@@ -74,7 +74,7 @@ static bool send_image(struct cld_mem *mem, struct cld_worker *worker) {
     cld_put_int(msg, cld_image_has_slices(mem->type) ? (int64_t)desc->slice_pitch : 0);
     if (!cld_send(worker, item))
         return false;
-    image->cluster_workers |= cld_worker_bit(worker);
+    cld_set_add(&image->cluster_workers, worker->number);
     return true;
 }
 
@@ -82,7 +82,7 @@ bool cld_images_send(struct cld_event *command, struct cld_worker *worker) {
     for (uint32_t i = 0; i < command->mem_count; i++) {
         struct cld_mem *mem = command->more_mems ? command->more_mems[i] : command->mems[i];
         bool is_mem = atomic_load_explicit(&mem->obj.tag, memory_order_relaxed) == CLD_MEM;
-        bool is_new = is_mem && mem->image && !(mem->image->cluster_workers & cld_worker_bit(worker));
+        bool is_new = is_mem && mem->image && !cld_set_has(&mem->image->cluster_workers, worker->number);
         if (is_new && !send_image(mem, worker))
             return false;
     }
@@ -94,6 +94,6 @@ void cld_image_freed(struct cld_mem *mem) {
     if (!cld_cluster_is_here())
         return;
     pthread_mutex_lock(&cld_cluster_lock);
-    cld_send_forget(image->cluster_workers, CLD_FORGET_IMAGE_MESSAGE, image->cluster_number);
+    cld_send_forget(&image->cluster_workers, CLD_FORGET_IMAGE_MESSAGE, image->cluster_number);
     pthread_mutex_unlock(&cld_cluster_lock);
 }

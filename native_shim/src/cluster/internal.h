@@ -6,13 +6,11 @@
 #include <pthread.h>
 
 #include "base/codec.h"
+#include "base/worker_set.h"
 #include "cluster/cluster.h"
 #include "cluster/extents.h"
 #include "cluster/messages.h"
 #include "memory/mem.h"
-
-/* Bits of a set of workers. */
-enum { CLD_MOST_WORKERS = 64 };
 
 struct cld_answer {
     cl_device_info query;
@@ -32,7 +30,9 @@ struct cld_worker {
     struct cld_request *oldest, **newest; /* what it has not answered yet, in the order of sending */
     struct cld_item *first, **last;       /* to be sent */
     uint32_t under_way;                   /* frames that the other process has not handed on yet */
-    uint64_t asked, reachable;            /* workers that it is to connect with, and can send to */
+    bool is_listed;                       /* among those that there may be something to send to: */
+    struct cld_worker *next_listed;
+    struct cld_worker_set asked, reachable; /* workers that it is to connect with, and can send to */
 };
 
 /* Something to be sent, to one worker. */
@@ -59,7 +59,7 @@ struct cld_request {
 /* A segment that is on its way here, in parts. */
 struct cld_fetch {
     struct cld_copies *copies; /* who waits for it holds the memory object */
-    uint64_t worker;           /* that it comes from: its bit */
+    uint32_t worker;           /* that it comes from */
     size_t begin, end;
     uint64_t version; /* of what was written last when it was asked for */
     uint32_t missing; /* parts */
@@ -88,13 +88,13 @@ bool cld_is_cut_up(const struct cld_event *command);
 
 /* A part of a memory object that is everywhere in the same state. */
 struct cld_segment {
-    struct cld_segment *next; /* begins where this one ends */
-    size_t begin, end;        /* bytes */
-    uint64_t valid;           /* workers that have what was written last */
-    bool is_here;             /* so has this machine */
-    uint32_t users;           /* commands that use it here now */
-    uint32_t coming;          /* fetches that it is a part of */
-    uint64_t version;         /* of what was written last */
+    struct cld_segment *next;    /* begins where this one ends */
+    size_t begin, end;           /* bytes */
+    bool is_here;                /* this machine has what was written last */
+    uint32_t users;              /* commands that use it here now */
+    uint32_t coming;             /* fetches that it is a part of */
+    uint64_t version;            /* of what was written last */
+    struct cld_worker_set valid; /* workers that have it, too */
 };
 
 /* Where the contents of a memory object are, of one that has no parent. There once a device elsewhere may
@@ -102,9 +102,10 @@ struct cld_segment {
 struct cld_copies {
     struct cld_mem *mem;
     uint64_t number;
-    uint64_t known;               /* workers that have memory for it */
+    struct cld_worker_set known;  /* workers that have memory for it */
     uint64_t version;             /* of what was written last */
     struct cld_segment *segments; /* segments.c */
+    struct cld_segment *near;     /* of them, one before what was looked for last: others come behind it */
     uint32_t segment_count;
     uint32_t transfers;        /* requests for what comes from another worker */
     struct cld_event *waiting; /* commands that look again once something is here, or is not used any more */
@@ -257,7 +258,7 @@ struct cld_item *cld_item_new(void);
 bool cld_send(struct cld_worker *worker, struct cld_item *item);
 
 /* Tells those workers of a set that have not gone that nobody uses what has the number any more. */
-void cld_send_forget(uint64_t workers, int message, uint64_t number);
+void cld_send_forget(const struct cld_worker_set *workers, int message, uint64_t number);
 
 /* A frame of the worker was handed on. */
 void cld_frame_taken(struct cld_worker *worker);
@@ -277,11 +278,11 @@ void cld_segments_free(struct cld_copies *copies);
 /* The first of those that make up [begin, end), which are cut where it begins and ends. NULL: no memory. */
 struct cld_segment *cld_segments_in(struct cld_copies *copies, size_t begin, size_t end);
 
-/* Makes one of neighbours that have come to be alike. */
-void cld_segments_join(struct cld_copies *copies);
+/* Makes one of neighbours that have come to be alike, in a range and beside it. */
+void cld_segments_join(struct cld_copies *copies, struct cld_bytes_range range);
 
-/* Whether there are so many that it is better to have all in one place. */
-bool cld_segments_are_many(const struct cld_copies *copies);
+/* Whether there are so many, for so many workers, that it is better to have all in one place. */
+bool cld_segments_are_many(const struct cld_copies *copies, uint32_t workers);
 
 /* A worker that has the segment and can send it to the other, or NULL. Those that might are asked to connect:
  * what is wanted before they have goes by way of this machine. */
@@ -297,15 +298,17 @@ void cld_transfer_end(struct cld_worker *to, const struct cld_request *request, 
 /* The memory object is freed. */
 void cld_transfers_forget(const struct cld_copies *copies);
 
-/* What the worker was to send to some (a set) never comes: the transfer of that number, or 0: all. */
-void cld_transfers_miss(const struct cld_worker *from, uint64_t peers, uint64_t number);
+/* What the worker was to send never comes: the transfer of that number, or 0: all. peer: to that worker only,
+ * or NULL. */
+void cld_transfers_miss(const struct cld_worker *from, const struct cld_worker *peer, uint64_t number);
 
 /* Numbers of programs, memory objects, requests: none is ever used again. */
 uint64_t cld_cluster_number(void);
 
-/* A worker that has the newest contents and has not gone, or NULL. */
-struct cld_worker *cld_worker_in(uint64_t set);
-struct cld_worker *cld_worker_at(uint32_t number);
+/* A worker of a set that has not gone, or NULL. */
+struct cld_worker *cld_worker_in(const struct cld_worker_set *set);
+struct cld_worker *cld_worker_at(uint32_t number); /* NULL: there are not so many */
+uint32_t cld_worker_count(void);
 
 /* Without the lock: for the mover's table. */
 bool cld_launch_follows(struct cld_event *command, struct cld_event *before, bool passes_errors);
@@ -347,10 +350,6 @@ static inline struct cld_mem *cld_root_of(struct cld_mem *mem) {
     while (mem->parent)
         mem = mem->parent;
     return mem;
-}
-
-static inline uint64_t cld_worker_bit(const struct cld_worker *worker) {
-    return (uint64_t)1 << worker->number;
 }
 
 /* Reads so many bytes. The descriptor has a time limit, in which there is always a sign of life (start.c). */

@@ -292,7 +292,7 @@ void cld_cluster_fail(struct cld_event *failed) {
 
 bool cld_program_send(struct cld_event *command, struct cld_worker *worker) {
     struct cld_executable *executable = command->kernel.info->executable;
-    if (executable->cluster_workers & cld_worker_bit(worker))
+    if (cld_set_has(&executable->cluster_workers, worker->number))
         return true;
     if (!executable->cluster_number)
         executable->cluster_number = cld_cluster_number();
@@ -306,7 +306,7 @@ bool cld_program_send(struct cld_event *command, struct cld_worker *worker) {
     cld_put_bytes(&item->message, executable->il, executable->il_size);
     if (!cld_send(worker, item))
         return false;
-    executable->cluster_workers |= cld_worker_bit(worker);
+    cld_set_add(&executable->cluster_workers, worker->number);
     return true;
 }
 
@@ -314,6 +314,6 @@ void cld_program_freed(struct cld_executable *executable) {
     if (!executable->cluster_number || !cld_cluster_is_here())
         return;
     pthread_mutex_lock(&cld_cluster_lock);
-    cld_send_forget(executable->cluster_workers, CLD_FORGET_PROGRAM_MESSAGE, executable->cluster_number);
+    cld_send_forget(&executable->cluster_workers, CLD_FORGET_PROGRAM_MESSAGE, executable->cluster_number);
     pthread_mutex_unlock(&cld_cluster_lock);
 }

@@ -23,6 +23,7 @@ static uint8_t *shared;
 static uint32_t free_places = (1u << CLD_PLACES) - 1; /* a set, of those for what is sent */
 static struct cld_payload used[CLD_PLACES];           /* of what came: the other process is to be told */
 static uint32_t used_count;
+static struct cld_worker *first_listed, **last_listed = &first_listed;
 
 bool cld_share_memory(int descriptor) {
     int memory = memfd_create("cl_driver cluster", MFD_CLOEXEC);
@@ -61,17 +62,42 @@ void cld_places_used(const struct cld_payload *payloads, uint32_t count) {
     pthread_cond_signal(&has_work);
 }
 
+/* Has the thread that sends look at the worker. */
+static void list_worker(struct cld_worker *worker) {
+    if (!worker->first || worker->is_listed)
+        return;
+    worker->is_listed = true;
+    worker->next_listed = NULL;
+    *last_listed = worker;
+    last_listed = &worker->next_listed;
+    pthread_cond_signal(&has_work);
+}
+
+static struct cld_worker *take_listed(void) {
+    struct cld_worker *worker = first_listed;
+    if (!worker)
+        return NULL;
+    worker->is_listed = false;
+    first_listed = worker->next_listed;
+    if (!first_listed)
+        last_listed = &first_listed;
+    return worker;
+}
+
 void cld_places_free(const struct cld_payload *payloads, uint32_t count) {
     for (uint32_t i = 0; i < count; i++)
         if (payloads[i].at < HALF)
             free_places |= 1u << payloads[i].at / CLD_MOST_MESSAGE_BYTES;
-    pthread_cond_signal(&has_work);
+    struct cld_worker *worker;
+    for (uint32_t i = 0; (worker = cld_worker_at(i)); i++)
+        if (worker->first && worker->first->size)
+            list_worker(worker);
 }
 
 void cld_frame_taken(struct cld_worker *worker) {
     if (worker->under_way)
         worker->under_way--;
-    pthread_cond_signal(&has_work);
+    list_worker(worker);
 }
 
 struct cld_item *cld_item_new(void) {
@@ -84,14 +110,15 @@ bool cld_send(struct cld_worker *worker, struct cld_item *item) {
         item->message.size = item->size = 0;
     *worker->last = item;
     worker->last = &item->next;
-    pthread_cond_signal(&has_work);
+    list_worker(worker);
     return !failed;
 }
 
-void cld_send_forget(uint64_t workers, int message, uint64_t number) {
-    for (; workers; workers &= workers - 1) {
-        struct cld_worker *worker = cld_worker_in(workers & -workers);
-        struct cld_item *item = worker ? cld_item_new() : NULL;
+void cld_send_forget(const struct cld_worker_set *workers, int message, uint64_t number) {
+    struct cld_worker *worker;
+    for (uint32_t i = cld_set_next(workers, 0); (worker = cld_worker_at(i));
+         i = cld_set_next(workers, i + 1)) {
+        struct cld_item *item = worker->is_gone ? NULL : cld_item_new();
         if (!item)
             continue;
         cld_put_list(&item->message, 2);
@@ -192,43 +219,25 @@ static bool send_used(int descriptor, struct cld_payload *payloads, uint32_t cou
     return write_parts(descriptor, parts, 2);
 }
 
-/* One turn of all that there is to send. False: there was nothing. */
+/* What there is to send, to one worker: the others get their turn. False: there was nothing. */
 static bool send_some(int descriptor, bool *is_open) {
     struct cld_payload list[CLD_PLACES], payload;
     pthread_mutex_lock(&cld_cluster_lock);
     uint32_t count = used_count;
     memcpy(list, used, sizeof list);
     used_count = 0;
+    struct cld_worker *worker = take_listed();
+    struct cld_item *items = worker ? take_items(worker, &payload) : NULL;
+    bool is_wanted = worker && !worker->is_gone;
+    if (items)
+        list_worker(worker); /* there may be more */
     pthread_mutex_unlock(&cld_cluster_lock);
-    bool has_sent = count > 0;
     if (count && *is_open)
         *is_open = send_used(descriptor, list, count);
-    struct cld_worker *worker;
-    for (uint32_t i = 0; (worker = cld_worker_at(i)); i++) {
-        pthread_mutex_lock(&cld_cluster_lock);
-        struct cld_item *items = take_items(worker, &payload);
-        bool is_wanted = !worker->is_gone;
-        pthread_mutex_unlock(&cld_cluster_lock);
-        has_sent |= items != NULL;
-        if (items && is_wanted && *is_open)
-            *is_open = send_frame(descriptor, worker, items, &payload);
-        free_items(items);
-    }
-    return has_sent;
-}
-
-/* With the lock held. */
-static bool has_nothing(void) {
-    struct cld_worker *worker;
-    for (uint32_t i = 0; (worker = cld_worker_at(i)); i++) {
-        const struct cld_item *first = worker->first;
-        bool may_go =
-            first && (worker->is_gone || (worker->under_way < (first->size ? MOST_FRAMES_WITH_PAYLOAD : 1) &&
-                                          (!first->size || free_places)));
-        if (may_go)
-            return false;
-    }
-    return !used_count;
+    if (items && is_wanted && *is_open)
+        *is_open = send_frame(descriptor, worker, items, &payload);
+    free_items(items);
+    return count || worker;
 }
 
 void *cld_send_all(void *argument) {
@@ -242,7 +251,7 @@ void *cld_send_all(void *argument) {
         if (has_sent)
             continue;
         pthread_mutex_lock(&cld_cluster_lock);
-        while (has_nothing())
+        while (!first_listed && !used_count)
             pthread_cond_wait(&has_work, &cld_cluster_lock);
         pthread_mutex_unlock(&cld_cluster_lock);
     }

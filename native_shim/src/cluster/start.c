@@ -35,9 +35,13 @@ struct cld_worker *cld_worker_at(uint32_t number) {
     return number < worker_count ? &workers[number] : NULL;
 }
 
-struct cld_worker *cld_worker_in(uint64_t set) {
-    for (uint32_t i = 0; i < worker_count; i++)
-        if (set >> i & 1 && !workers[i].is_gone)
+uint32_t cld_worker_count(void) {
+    return worker_count;
+}
+
+struct cld_worker *cld_worker_in(const struct cld_worker_set *set) {
+    for (uint32_t i = cld_set_next(set, 0); i < worker_count; i = cld_set_next(set, i + 1))
+        if (!workers[i].is_gone)
             return &workers[i];
     return NULL;
 }

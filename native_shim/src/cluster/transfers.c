@@ -15,17 +15,18 @@ static void connect(struct cld_worker *from, const struct cld_worker *to) {
     cld_put_int(&item->message, CLD_CONNECT_MESSAGE);
     cld_put_int(&item->message, to->number);
     if (cld_send(from, item))
-        from->asked |= cld_worker_bit(to);
+        cld_set_add(&from->asked, to->number);
 }
 
 struct cld_worker *cld_transfer_source(const struct cld_segment *segment, const struct cld_worker *to) {
-    for (uint64_t set = segment->valid; set; set &= set - 1) {
-        struct cld_worker *from = cld_worker_in(set & -set);
-        if (!from || from == to)
+    struct cld_worker *from;
+    for (uint32_t i = cld_set_next(&segment->valid, 0); (from = cld_worker_at(i));
+         i = cld_set_next(&segment->valid, i + 1)) {
+        if (from->is_gone || from == to)
             continue;
-        if (from->reachable & cld_worker_bit(to))
+        if (cld_set_has(&from->reachable, to->number))
             return from;
-        if (!(from->asked & cld_worker_bit(to)))
+        if (!cld_set_has(&from->asked, to->number))
             connect(from, to);
     }
     return NULL;
@@ -86,8 +87,8 @@ void cld_transfer_end(struct cld_worker *to, const struct cld_request *request, 
     struct cld_segment *segment = cld_segments_in(copies, request->offset, end);
     for (; segment && segment->begin < end; segment = segment->next)
         if (segment->version <= request->version)
-            segment->valid &= ~cld_worker_bit(to);
-    cld_segments_join(copies);
+            cld_set_remove(&segment->valid, to->number);
+    cld_segments_join(copies, (struct cld_bytes_range){request->offset, end});
 }
 
 void cld_transfers_forget(const struct cld_copies *copies) {
@@ -109,10 +110,11 @@ static void miss(struct cld_worker *to, uint64_t number) {
     cld_send(to, item);
 }
 
-void cld_transfers_miss(const struct cld_worker *from, uint64_t peers, uint64_t number) {
+void cld_transfers_miss(const struct cld_worker *from, const struct cld_worker *peer, uint64_t number) {
     struct cld_worker *to;
     for (uint32_t i = 0; (to = cld_worker_at(i)); i++)
-        for (struct cld_request *request = to->oldest; request && peers >> i & 1; request = request->next)
+        for (struct cld_request *request = !peer || to == peer ? to->oldest : NULL; request;
+             request = request->next)
             if (request->from == from && (!number || request->number == number))
                 miss(to, request->number);
 }

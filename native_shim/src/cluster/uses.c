@@ -105,7 +105,7 @@ bool cld_is_cut_up(const struct cld_event *command) {
     for (uint32_t i = 0; i < command->mem_count; i++) {
         struct cld_mem *mem = cld_mem_at(command, i);
         const struct cld_copies *copies = mem ? cld_root_of(mem)->copies : NULL;
-        if (copies && cld_segments_are_many(copies))
+        if (copies && cld_segments_are_many(copies, cld_worker_count()))
             return true;
     }
     return false;

@@ -3,6 +3,7 @@
 #define CLD_KERNEL_H
 
 #include "abi/kernel_abi.h"
+#include "base/worker_set.h"
 #include "kernel/prefetch_trial.h"
 #include "object/objects.h"
 #include "schedule/alone.h"
@@ -33,8 +34,8 @@ struct cld_executable {
     uint32_t number;    /* among those of its program */
     void *options, *il; /* what a control plane that has lost the program makes more code of, or NULL */
     size_t options_size, il_size;
-    uint64_t cluster_number;  /* cluster/launch.c: what workers know it by, or 0 */
-    uint64_t cluster_workers; /* a set: those that have it */
+    uint64_t cluster_number;               /* cluster/launch.c: what workers know it by, or 0 */
+    struct cld_worker_set cluster_workers; /* those that have it */
 };
 
 /* What a build of a program is to the data plane. Devices that were built in one call share theirs. */

@@ -111,11 +111,11 @@ class Apart(Hosts):
 
 
 @contextlib.contextmanager
-def running(environment: dict[str, str]) -> Iterator[Cluster]:
-    """A cluster of two workers of this tree's driver."""
+def running(environment: dict[str, str], *arguments: str) -> Iterator[Cluster]:
+    """A cluster of two workers of this tree's driver, or of local_cluster.py's arguments."""
     environment = environment | {"PYTHONPATH": str(ROOT)}
     process = subprocess.Popen(
-        [PYTHON, str(HERE / "local_cluster.py"), "2"],
+        [PYTHON, str(HERE / "local_cluster.py"), *(arguments or ("2",))],
         env=environment,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

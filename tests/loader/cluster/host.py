@@ -41,9 +41,9 @@ class Host:
 
     def __init__(self, *numbers: int, profiled: bool = False, most: int = 3) -> None:
         self.cl = OpenCL("libOpenCL.so.1")
-        found = (_HANDLE * 16)()
+        found = (_HANDLE * (most + 1))()
         count = ctypes.c_uint32()
-        self.cl.ok("clGetDeviceIDs", self.cl.platform(), cl.CL_DEVICE_TYPE_ALL, 16, found, count)
+        self.cl.ok("clGetDeviceIDs", self.cl.platform(), cl.CL_DEVICE_TYPE_ALL, most + 1, found, count)
         self.every = list(found[: count.value])
         assert len(self.every) == most, f"{len(self.every)} devices"
         self.devices = [self.every[number] for number in numbers]

@@ -1,9 +1,11 @@
 """A cluster on this machine: prints its scheduler's address, then the workers' processes in the order of the
 workers' addresses. These it prints again for each line that it reads. Ends with its standard input.
 
-Usage: local_cluster.py WORKERS
+Usage: local_cluster.py WORKERS [--one-process]
+--one-process: the workers are in this one.
 """
 
+import os
 import sys
 
 from distributed import LocalCluster
@@ -12,12 +14,20 @@ from distributed import LocalCluster
 def main():
     """The program."""
     count = int(sys.argv[1])
+    is_one = "--one-process" in sys.argv
     with LocalCluster(
-        n_workers=count, threads_per_worker=1, processes=True, dashboard_address=None, scheduler_port=0
+        n_workers=count,
+        threads_per_worker=1,
+        processes=not is_one,
+        memory_limit=0 if is_one else "auto",  # it is the process's, of which each would think it its own
+        protocol="tcp://",
+        dashboard_address=None,
+        scheduler_port=0,
     ) as cluster:
         while True:
-            pids = {worker.worker_address: worker.pid for worker in cluster.workers.values()}
-            known = sorted(name for name in cluster.scheduler_info["workers"] if name in pids)
+            workers = cluster.workers.values()
+            pids = {worker.worker_address: getattr(worker, "pid", os.getpid()) for worker in workers}
+            known = sorted(name for name in cluster.scheduler.workers if name in pids)
             print(cluster.scheduler_address, *(pids[name] for name in known), flush=True)
             if not sys.stdin.readline():
                 return

@@ -76,15 +76,23 @@ from cl_driver.cluster import messages
 from cl_driver.cluster.peers import Peers
 
 async def main():
-    told, tell = [], asyncio.Event()
-    peers = Peers({"timeout": 2}, lambda *news: (told.append(news), tell.set()))
-    peers.introduce([["tcp://127.0.0.1:1", "key"]])
-    peers.connect(0)  # nobody is there
+    told, asked, tell = [], [], asyncio.Event()
+    peers = Peers({"timeout": 2}, lambda *news: (told.append(news), tell.set()), asked.append)
+    peers.connect(0)
+    peers.introduce(0, "tcp://127.0.0.1:1", "key")  # nobody is there
     await asyncio.wait_for(tell.wait(), 30)
     peers.connect(0)  # is not tried again
     peers.put(0, 7, memoryview(b"contents"))
-    peers.connect(5)  # nobody has that number
+    peers.connect(5)
+    peers.introduce(5, "", "")  # nobody has that number
     assert told == [(messages.UNREACHABLE, number) for number in (0, 0, 5)], told
+    assert asked == [0, 5], asked
+    for number in (0, 3):
+        try:
+            peers.introduce(number, "tcp://127.0.0.1:1", "key")
+        except ValueError:
+            continue
+        raise AssertionError(number)
     peers.close()
 
 asyncio.run(main())

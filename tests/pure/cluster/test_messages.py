@@ -16,6 +16,8 @@ def test_c_has_the_same_numbers():
     assert f"CLD_MOST_MESSAGE_BYTES = {messages.MOST_BYTES >> 20} << 20" in text
     assert f"CLD_MOST_INLINE_BYTES = {messages.MOST_INLINE_BYTES >> 10} << 10" in text
     assert f"CLD_PLACES = {messages.PLACES} " in text
+    sets = (ROOT / "native_shim" / "src" / "base" / "worker_set.h").read_text()
+    assert f"CLD_MOST_WORKERS = {messages.MOST_WORKERS}," in sets
     frames = [messages.BATCH_FRAME, messages.TAKEN_FRAME, messages.FREE_FRAME]
     names = re.findall(r"CLD_(\w+)_FRAME,", text)
     assert names == ["BATCH", "TAKEN", "FREE"] and frames == [0, 1, 2]
