@@ -12,6 +12,7 @@
 #include "base/own_thread.h"
 #include "cluster/internal.h"
 #include "memory/mem.h"
+#include "object/observer.h"
 
 enum { STACK = 256 << 10, MOST_PAYLOADS = 64 };
 
@@ -102,18 +103,33 @@ static void end_all(void) {
 }
 
 /* Times of the worker's clock. It is known as well as messages are fast: a launch that seems to have begun
- * before it was submitted, or to end later than now, is moved and keeps its duration. */
-static void set_times(struct cld_event *command, int64_t start, int64_t end, int64_t clock) {
-    int64_t submitted = (int64_t)command->times[CLD_TIME_SUBMIT], now = (int64_t)cld_now();
-    int64_t most = now - submitted, duration = end < start ? 0 : end - start < most ? end - start : most;
-    int64_t began = start > INT64_MAX / 2 || clock > INT64_MAX / 2 ? submitted : start + clock;
+ * before it was sent, or before the one before it on the worker has ended, or to end later than now, is moved
+ * and keeps its duration, if there is room for it. */
+static void set_times(struct cld_worker *worker, struct cld_event *command, int64_t start, int64_t end,
+                      int64_t clock) {
+    int64_t sent = (int64_t)command->times[CLD_TIME_START], now = (int64_t)cld_now();
+    int64_t least = worker->busy_until > sent ? worker->busy_until : sent, most = now - least;
+    int64_t duration = end < start ? 0 : end - start < most ? end - start : most;
+    int64_t began = start > INT64_MAX / 2 || clock > INT64_MAX / 2 ? least : start + clock;
     if (began > now - duration)
         began = now - duration;
-    if (began < submitted)
-        began = submitted;
+    if (began < least)
+        began = least;
+    worker->busy_until = began + duration;
     command->times[CLD_TIME_START] = (uint64_t)began;
     command->times[CLD_TIME_END] = (uint64_t)(began + duration);
     command->elsewhere = CLD_SENT_WITH_TIMES;
+}
+
+static void tell_observers(const struct cld_worker *worker, struct cld_event *command) {
+    bool is_part = command->is_node;
+    struct cld_event *launch = is_part ? command->kernel.message->part->of->command : command;
+    if (!cld_is_observed(launch))
+        return;
+    size_t size = 0;
+    const char *name = cld_cluster_answer(worker->device, CL_DEVICE_NAME, &size);
+    CLD_TELL(executed_elsewhere, launch, worker->number, size && !name[size - 1] ? name : "",
+             command->times[CLD_TIME_START], command->times[CLD_TIME_END]);
 }
 
 static void end_launch(struct cld_worker *worker, uint64_t number, int64_t status, int64_t start,
@@ -132,7 +148,8 @@ static void end_launch(struct cld_worker *worker, uint64_t number, int64_t statu
         bool is_code = status < 0 && status >= INT32_MIN;
         cld_command_fail(command, is_code ? (cl_int)status : CL_OUT_OF_RESOURCES);
     } else if (command->profiled) {
-        set_times(command, start, end, clock);
+        set_times(worker, command, start, end, clock);
+        tell_observers(worker, command);
     }
     cld_event_complete(command, atomic_load(&command->error), NULL);
 }

@@ -23,7 +23,8 @@ struct cld_worker {
     bool is_whole; /* it is all others; no messages go to it */
     uint64_t compute_units;
     _Atomic bool is_gone;
-    int64_t clock; /* to be added to its times, in ns */
+    int64_t clock;      /* to be added to its times, in ns */
+    int64_t busy_until; /* when the last launch ended whose times are known; of the thread that receives */
     struct cld_device *device;
     uint32_t answer_count;
     struct cld_answer *answers;

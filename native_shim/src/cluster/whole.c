@@ -119,6 +119,7 @@ static struct cld_event *start_parts(struct cld_parts *parts, struct cld_ready *
         if (!part->worker)
             part->worker = choose_worker(parts->command);
         part->command->times[CLD_TIME_SUBMIT] = parts->command->times[CLD_TIME_SUBMIT];
+        part->command->times[CLD_TIME_START] = parts->command->times[CLD_TIME_START];
         readiness[i] = cld_launch_gather(part->command, part->worker);
     }
     for (uint32_t i = 0; i < count; i++)

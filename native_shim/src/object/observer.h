@@ -31,13 +31,18 @@ struct cld_observer {
      * it waits for beside its queue's order. Not of a graph's nodes. */
     void (*queued)(struct cld_event *command, uint32_t wait_count, struct cld_event *const *wait_list);
     void (*submitted)(struct cld_event *command); /* not of nodes */
-    void (*started)(struct cld_event *command);
+    void (*started)(struct cld_event *command);   /* where it is executed elsewhere: before it has ended */
     /* Before it drops what it holds. Told of failed commands, too, which may not have started. */
     void (*ended)(struct cld_event *command, int32_t status);
 
     /* A thread begins to execute units of a command; it will do no more of them. */
     void (*joined)(struct cld_event *command, const struct cld_self *self);
     void (*left)(struct cld_event *command, const struct cld_self *self, const struct cld_part *part);
+
+    /* A worker of a cluster has executed it, or a part of it. number, name: of the worker, whose name stays;
+     * start, end: as those of commands, in ns. */
+    void (*executed_elsewhere)(struct cld_event *command, uint32_t number, const char *name, uint64_t start,
+                               uint64_t end);
 
     /* API calls, which nest where a callback makes some. */
     void (*call_begins)(const struct cld_call *call);

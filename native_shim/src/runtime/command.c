@@ -385,7 +385,8 @@ void cld_event_forget_dependents(struct cld_event *event, int32_t status) {
 
 void cld_command_note_start(struct cld_event *command) {
     command->times[CLD_TIME_START] = cld_now();
-    if (cld_is_observed(command))
+    /* When another machine begins is told with its end. */
+    if (cld_is_observed(command) && command->elsewhere != CLD_TO_BE_SENT)
         CLD_TELL(started, command);
 }
 
@@ -394,7 +395,10 @@ static uint64_t *end_of(struct cld_event *event) {
 }
 
 void cld_command_note_end(struct cld_event *command, int32_t status) {
-    *end_of(command) = cld_now();
+    if (command->elsewhere == CLD_SENT || command->elsewhere == CLD_SENT_WITH_TIMES)
+        CLD_TELL(started, command);
+    if (command->elsewhere != CLD_SENT_WITH_TIMES)
+        *end_of(command) = cld_now();
     CLD_TELL(ended, command, status);
 }
 

@@ -17,6 +17,12 @@ struct cld_command_record {
     uint64_t global_size[3], local_size[3];
 };
 
+/* CLD_RECORD_ELSEWHERE, whose time is the start: the command's id, the worker's number, the address of its
+ * name, the end. */
+struct cld_elsewhere_record {
+    uint64_t id, number, name, end;
+};
+
 /* CLD_RECORD_CALL: the form of the call (gen/calls.py), then each argument's value. CLD_RECORD_RETURN: the
  * form, the result, and for each pointer of these letters that is not NULL the number of the argument, its
  * value, and what lies behind it, as a name above, or CLD_NOT_READ. */

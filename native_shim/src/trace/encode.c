@@ -12,13 +12,14 @@
 #include "trace/command_record.h"
 #include "trace/event.h"
 #include "trace/names.h"
+#include "trace/worker_tracks.h"
 
 /* Numbers of tracks, for cld_track: threads by their number of the system, queues in the order in which they
- * are first used, and for each its lanes. */
+ * are first used, and for each its lanes. Those of workers (worker_tracks.c) are between them. */
 enum {
     BYTES_TRACK = 1,
     LOST_TRACK = 2,
-    QUEUE_TRACKS = 1 << 23, /* from here on; below: threads */
+    QUEUE_TRACKS = 1 << 23,
     MOST_LANES = 1 << 12,
     DEPTH_LANE = MOST_LANES - 1,
     BANDWIDTH_LANE = MOST_LANES - 2,
@@ -31,6 +32,7 @@ struct queue {
     uint32_t lanes; /* that the file knows of */
     int64_t depth;  /* commands that were queued and have not ended */
     bool *is_busy;  /* by lane */
+    uint64_t *ends; /* by lane: of the last slice */
 };
 
 /* A command that has not ended. */
@@ -96,13 +98,15 @@ static struct queue *queue_of(struct cld_packets *packets, const struct cld_comm
             return queue;
     struct queue *queue = calloc(1, sizeof *queue);
     bool *is_busy = calloc(MOST_LANES, sizeof *is_busy);
-    if (!queue || !is_busy) {
+    uint64_t *ends = calloc(MOST_LANES, sizeof *ends);
+    if (!queue || !is_busy || !ends) {
         free(queue);
         free(is_busy);
+        free(ends);
         return NULL;
     }
-    *queue =
-        (struct queue){.next = queues, .address = about->queue, .number = queue_count++, .is_busy = is_busy};
+    *queue = (struct queue){
+        .next = queues, .address = about->queue, .number = queue_count++, .is_busy = is_busy, .ends = ends};
     queues = queue;
     char name[64];
     uint32_t first = QUEUE_TRACKS + queue->number * MOST_LANES;
@@ -117,11 +121,12 @@ static uint64_t lane_track(const struct queue *queue, uint32_t lane) {
     return cld_track(QUEUE_TRACKS + queue->number * MOST_LANES + lane);
 }
 
-/* The first lane on which nothing goes on: slices of a track must nest. */
-static uint32_t take_lane(struct cld_packets *packets, const struct open_command *command) {
+/* The first lane on which nothing goes on at that time, which may be a while ago for what was executed
+ * elsewhere: slices of a track must nest. */
+static uint32_t take_lane(struct cld_packets *packets, const struct open_command *command, uint64_t time) {
     struct queue *queue = command->queue;
     uint32_t lane = 0;
-    while (lane < BANDWIDTH_LANE - 1 && queue->is_busy[lane])
+    while (lane < BANDWIDTH_LANE - 1 && (queue->is_busy[lane] || queue->ends[lane] > time))
         lane++;
     queue->is_busy[lane] = true;
     if (lane >= queue->lanes) {
@@ -214,40 +219,6 @@ static void put_list(struct cld_track_event *event, const char *name, size_t siz
     cld_argument_text(event, name, size, text, used);
 }
 
-/* Bytes of the sequence of UTF-8 that text begins with; 0 where it begins with none. */
-static size_t sequence(const unsigned char *text, size_t size) {
-    unsigned first = text[0];
-    size_t length = first < 0x80   ? 1
-                    : first < 0xc2 ? 0
-                    : first < 0xe0 ? 2
-                    : first < 0xf0 ? 3
-                    : first < 0xf5 ? 4
-                                   : 0;
-    if (length > size)
-        return 0;
-    for (size_t i = 1; i < length; i++)
-        if ((text[i] & 0xc0) != 0x80)
-            return 0;
-    bool is_wrong = (first == 0xe0 && text[1] < 0xa0) || (first == 0xed && text[1] > 0x9f) ||
-                    (first == 0xf0 && text[1] < 0x90) || (first == 0xf4 && text[1] > 0x8f);
-    return is_wrong ? 0 : length;
-}
-
-/* A text of the host's, which may be cut off or anything at all; the format wants UTF-8. */
-static void put_text(struct cld_track_event *event, const char *name, size_t size, const char *text,
-                     size_t text_size) {
-    char good[CLD_MOST_TEXT + 40];
-    size_t count = text_size < sizeof good ? text_size : sizeof good;
-    memcpy(good, text, count);
-    for (size_t i = 0; i < count;) {
-        size_t length = sequence((const unsigned char *)good + i, count - i);
-        if (!length)
-            good[i] = '?';
-        i += length ? length : 1;
-    }
-    cld_argument_text(event, name, size, good, count);
-}
-
 /* What lies behind a pointer; returns the words that it has taken. */
 static size_t put_pointed(struct cld_track_event *event, char kind, const char *name, size_t size,
                           uint64_t value, const uint64_t *words) {
@@ -261,7 +232,7 @@ static size_t put_pointed(struct cld_track_event *event, char kind, const char *
     else if (kind == 'l')
         put_list(event, name, size, words + 1, count / sizeof(uint64_t));
     else
-        put_text(event, name, size, (const char *)(words + 1), count);
+        cld_argument_any_text(event, name, size, (const char *)(words + 1), count);
     return 1 + (count + 7) / 8;
 }
 
@@ -350,7 +321,7 @@ static void queued(struct cld_packets *packets, uint64_t track, const struct cld
 
 static void begin_slice(struct cld_packets *packets, struct open_command *command, uint64_t time) {
     const struct cld_command_record *about = &command->about;
-    command->lane = take_lane(packets, command);
+    command->lane = take_lane(packets, command, time);
     command->started = time;
     uint64_t track = lane_track(command->queue, command->lane);
     struct cld_track_event event =
@@ -394,6 +365,7 @@ static void ended(struct cld_packets *packets, const struct cld_record *record) 
     }
     cld_track_event_end(&event);
     queue->is_busy[command->lane] = false;
+    queue->ends[command->lane] = record->time;
     if (!command->about.is_node)
         count_depth(packets, queue, record->time, -1);
     if (command->about.bytes && record->time > command->started) {
@@ -423,6 +395,14 @@ static void left(struct cld_packets *packets, uint64_t track, const struct cld_r
     cld_argument_number(&event, KEY("pieces"), (int64_t)record->body[1]);
     cld_argument_number(&event, KEY("stolen"), (int64_t)record->body[2]);
     cld_track_event_end(&event);
+}
+
+static void elsewhere(struct cld_packets *packets, const struct cld_record *record) {
+    struct cld_elsewhere_record about;
+    memcpy(&about, record->body, sizeof about);
+    const struct open_command *command = find(about.id);
+    if (command)
+        cld_worker_slice(packets, &about, record->time, name_of(command), command->queue->number + 1);
 }
 
 static void bytes(struct cld_packets *packets, const struct cld_record *record) {
@@ -466,6 +446,9 @@ void cld_encode(struct cld_packets *packets, struct cld_ring *ring, const struct
     case CLD_RECORD_LEFT:
         left(packets, track, record);
         return;
+    case CLD_RECORD_ELSEWHERE:
+        elsewhere(packets, record);
+        return;
     case CLD_RECORD_BYTES:
         bytes(packets, record);
         return;
@@ -483,8 +466,10 @@ void cld_encode_process(struct cld_packets *packets) {
         struct queue *queue = queues;
         queues = queue->next;
         free(queue->is_busy);
+        free(queue->ends);
         free(queue);
     }
+    cld_worker_tracks_clear();
     command_count = 0;
     queue_count = 0;
     has_bytes = false;

@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "trace/command_record.h"
 #include "trace/names.h"
 
 enum { PACKET = 1 };
@@ -83,6 +84,39 @@ void cld_argument_text(struct cld_track_event *event, const char *name, size_t s
     size_t place = begin_argument(event, name, size);
     cld_packet_varint(event->packets, TEXT_NUMBER, cld_name(CLD_TEXT, text, text_size));
     cld_packet_end(event->packets, place);
+}
+
+/* Bytes of the sequence of UTF-8 that text begins with; 0 where it begins with none. */
+static size_t utf8_length(const unsigned char *text, size_t size) {
+    unsigned first = text[0];
+    size_t length = first < 0x80   ? 1
+                    : first < 0xc2 ? 0
+                    : first < 0xe0 ? 2
+                    : first < 0xf0 ? 3
+                    : first < 0xf5 ? 4
+                                   : 0;
+    if (length > size)
+        return 0;
+    for (size_t i = 1; i < length; i++)
+        if ((text[i] & 0xc0) != 0x80)
+            return 0;
+    bool is_wrong = (first == 0xe0 && text[1] < 0xa0) || (first == 0xed && text[1] > 0x9f) ||
+                    (first == 0xf0 && text[1] < 0x90) || (first == 0xf4 && text[1] > 0x8f);
+    return is_wrong ? 0 : length;
+}
+
+void cld_argument_any_text(struct cld_track_event *event, const char *name, size_t size, const char *text,
+                           size_t text_size) {
+    char good[CLD_MOST_TEXT + 40];
+    size_t count = text_size < sizeof good ? text_size : sizeof good;
+    memcpy(good, text, count);
+    for (size_t i = 0; i < count;) {
+        size_t length = utf8_length((const unsigned char *)good + i, count - i);
+        if (!length)
+            good[i] = '?';
+        i += length ? length : 1;
+    }
+    cld_argument_text(event, name, size, good, count);
 }
 
 void cld_flow(struct cld_packets *packets, uint64_t time, uint64_t track, char phase, const char *name,

@@ -24,6 +24,11 @@ void cld_argument_bits(struct cld_track_event *event, const char *name, size_t s
 void cld_argument_text(struct cld_track_event *event, const char *name, size_t size, const char *text,
                        size_t text_size);
 
+/* A text of the host's, of CLD_MOST_TEXT bytes or little more, which may be cut off or anything at all; the
+ * format wants UTF-8. */
+void cld_argument_any_text(struct cld_track_event *event, const char *name, size_t size, const char *text,
+                           size_t text_size);
+
 /* An arrow begins ('s') or ends ('f') at what goes on on a track at that time. Of one beginning there may be
  * several ends. name: of the kind of arrow. */
 void cld_flow(struct cld_packets *packets, uint64_t time, uint64_t track, char phase, const char *name,

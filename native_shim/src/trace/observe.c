@@ -234,6 +234,14 @@ static void left(struct cld_event *command, const struct cld_self *self, const s
     publish(CLD_RECORD_LEFT, 0, cld_now(), &draft);
 }
 
+static void executed_elsewhere(struct cld_event *command, uint32_t number, const char *name, uint64_t start,
+                               uint64_t end) {
+    const struct cld_elsewhere_record about = {id_of(command), number, (uintptr_t)name, end};
+    struct draft draft = {.count = sizeof about / sizeof(uint64_t)};
+    memcpy(draft.words, &about, sizeof about);
+    publish(CLD_RECORD_ELSEWHERE, 0, start, &draft);
+}
+
 /* Changes of one counter by several threads: the records have the sums. */
 static void allocated(int64_t bytes) {
     static _Atomic int64_t sum;
@@ -250,6 +258,7 @@ static const struct cld_observer observer = {
     .ended = ended,
     .joined = joined,
     .left = left,
+    .executed_elsewhere = executed_elsewhere,
     .call_begins = call_begins,
     .call_ends = call_ends,
     .allocated = allocated,

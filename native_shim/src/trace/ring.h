@@ -19,6 +19,7 @@ enum cld_record_kind {
     CLD_RECORD_ENDED,
     CLD_RECORD_JOINED,
     CLD_RECORD_LEFT,
+    CLD_RECORD_ELSEWHERE,
     CLD_RECORD_BYTES,
 };
 

@@ -170,6 +170,17 @@ def apart(distributed, environment, tmp_path) -> Iterator[Apart]:
 
 
 @pytest.fixture
+def ahead(distributed, environment, tmp_path) -> Iterator[Apart]:
+    """A cluster whose workers' clocks are ahead of this machine's, by 1000 seconds."""
+    prefix = ("unshare", "--time", "--monotonic", "1000", "--kill-child")
+    if not shutil.which("unshare") or subprocess.run([*prefix, "true"], check=False).returncode:
+        pytest.skip("needs unshare, and root")
+    found = Apart(tmp_path, environment, prefix, ["127.0.0.1", "127.0.0.1"])
+    yield found
+    found.end()
+
+
+@pytest.fixture
 def far(distributed, environment, tmp_path) -> Iterator[Apart]:
     """A cluster whose workers are behind a link with 50 ms of delay each way, which loses 1 % of packets."""
     if os.geteuid() or not os.path.exists("/dev/net/tun") or not shutil.which("ip"):

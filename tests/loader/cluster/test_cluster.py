@@ -12,6 +12,7 @@ import time
 import pytest
 
 from tests.conftest import ROOT
+from tests.loader.tracing.reader import Slice, Trace, read
 
 SCENES = ("refusals", "buffers", "kernels", "order", "failures", "profiling", "mixed", "halves")
 
@@ -74,10 +75,66 @@ def test_runtime(cluster, runtime):
     cluster.run("kernels", CL_DRIVER_RUNTIME=runtime)
 
 
+def traced(hosts, tmp_path, *scene: str, **more: str) -> tuple[Trace, dict[str, list[Slice]]]:
+    """The trace of a scene, and what is on the tracks of workers: one after the other, and named after
+    them."""
+    path = tmp_path / "trace"
+    hosts.run(*scene, CL_DRIVER_TRACE=str(path), **more)
+    trace = read(path)
+    tracks: dict[str, list[Slice]] = {}
+    for one in trace.slices:
+        if re.match(rf"Worker \d+ \({re.escape(socket.gethostname())}, 1 core: ", one.track):
+            assert one.end and not one.parent, one
+            tracks.setdefault(" ".join(one.track.split()[:2]), []).append(one)
+    return trace, tracks
+
+
 def test_traced(cluster, tmp_path):
-    """An observer of commands sees those of workers."""
-    cluster.run("order", CL_DRIVER_TRACE=str(tmp_path / "trace"))
-    assert (tmp_path / "trace").stat().st_size
+    """A launch is on its queue's track and on that of the worker that has executed it, for as long."""
+    trace, tracks = traced(cluster, tmp_path, "mixed")
+    assert sorted(tracks) == ["Worker 1", "Worker 2"]
+    launches = [command for command in trace.commands() if command.name == "increment"]
+    assert len(launches) == 45
+    for number, queue in (1, 2), (2, 3):
+        on_queue = [one for one in launches if one.track.startswith(f"Queue {queue} ")]
+        on_worker = tracks[f"Worker {number}"]
+        assert len(on_queue) == len(on_worker) == 15
+        assert all(one.name == "increment" and one.arguments == {"queue": queue} for one in on_worker)
+        for a, b in zip(on_queue, on_worker, strict=True):
+            assert (a.begin, a.end) == (b.begin, b.end)
+            assert a.arguments["submitted"] <= a.begin
+    # Those of another queue wait for one another.
+    assert all(a.end <= b.begin for kind, a, b in trace.flows if kind == "dependency")
+
+
+def test_traced_in_order(cluster, tmp_path):
+    """A queue in order has one track, although its launches are sent before others have ended."""
+    trace, tracks = traced(cluster, tmp_path, "order")
+    assert len(tracks["Worker 1"]) == sum(one.name in ("step", "spin") for one in trace.commands()) >= 362
+    assert {one.track for one in trace.commands()} == {"Queue 1 (in order)", "Queue 2 (in order)"}
+
+
+@pytest.mark.parametrize("hosts", ["cluster", "ahead"])
+def test_traced_times(hosts, request, tmp_path):
+    """Those of the worker's clock, moved by what that is ahead, and not of the messages, which come some time
+    after a launch has ended. The scene compares the event's times with its own."""
+    trace, tracks = traced(request.getfixturevalue(hosts), tmp_path, "profiling")
+    calls = trace.named("clEnqueueNDRangeKernel", "host "), trace.named("clWaitForEvents", "host ")
+    for call, wait, one in zip(*calls, tracks["Worker 1"], strict=True):
+        assert call.begin < one.begin < one.end < wait.end
+        assert 100_000 < one.end - one.begin
+    gaps = [wait.end - one.end for wait, one in zip(calls[1], tracks["Worker 1"], strict=True)]
+    assert max(gaps) > 200_000
+
+
+def test_traced_parts(whole, tmp_path):
+    """Of a launch on all workers each has its part on its track."""
+    trace, tracks = traced(whole, tmp_path, "maps", module="whole")
+    launches = [one for one in trace.commands() if one.name in ("map", "in_place")]
+    assert [len(tracks[f"Worker {number}"]) for number in (1, 2)] == [len(launches)] * 2
+    for launch, *parts in zip(launches, tracks["Worker 1"], tracks["Worker 2"], strict=True):
+        assert launch.begin == min(part.begin for part in parts)
+        assert launch.end == max(part.end for part in parts)
 
 
 def test_command(cluster):
