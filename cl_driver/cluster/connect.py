@@ -67,6 +67,16 @@ def is_file(place: str) -> bool:
     return "://" not in place and os.path.sep in place
 
 
+def _hint(place: str, is_ended: bool) -> str:
+    """What may be wrong, where Dask tells little. is_ended: the other side has ended the connection."""
+    if place.startswith("tls://"):
+        return (
+            "; this side's certificate and its authorities are distributed.comm.tls.client and "
+            "distributed.comm.tls.ca-file of Dask's configuration"
+        )
+    return "; if it wants TLS, its address begins with tls://" if is_ended else ""
+
+
 @contextlib.asynccontextmanager
 async def open_client(place: str, timeout: float) -> AsyncIterator[Any]:
     """Dask's client; place: an address, or a scheduler file; timeout: seconds. Certificates are those of
@@ -74,13 +84,15 @@ async def open_client(place: str, timeout: float) -> AsyncIterator[Any]:
     place = settings.cluster(place)[0]
     try:
         from distributed import Client
+        from distributed.comm import CommClosedError
     except ImportError as error:
         raise ConnectError(f"Dask's distributed is not installed here: {error}") from error
     where = {"scheduler_file": place} if is_file(place) else {"address": place}
     try:
         client = await Client(**where, asynchronous=True, timeout=timeout, set_as_default=False)
-    except (OSError, ValueError) as error:
-        raise ConnectError(f"no scheduler at {place}: {error}") from error
+    except (OSError, ValueError, TypeError) as error:  # TypeError: tls:// without certificates
+        hint = _hint(place, isinstance(error, CommClosedError))
+        raise ConnectError(f"no scheduler at {place}: {error}{hint}") from error
     try:
         yield client
     finally:
@@ -91,7 +103,10 @@ async def open_client(place: str, timeout: float) -> AsyncIterator[Any]:
 async def connections(client: Any, timeout: float) -> list[Connection]:
     """Connections with all workers that have this driver, MOST_WORKERS at most, in the order of their
     addresses. timeout: seconds for each step."""
-    found = await asyncio.wait_for(client.run(worker.attach, on_error="return"), timeout)
+    try:
+        found = await asyncio.wait_for(client.run(worker.attach, on_error="return"), timeout)
+    except TimeoutError as error:
+        raise ConnectError(f"the workers have not answered for {timeout:g} seconds") from error
     wanted = []
     for address, version in sorted(found.items()):
         if version == VERSION:

@@ -1,26 +1,28 @@
 """A cluster on this machine: prints its scheduler's address, then the workers' processes in the order of the
 workers' addresses. These it prints again for each line that it reads. Ends with its standard input.
 
-Usage: local_cluster.py WORKERS [--one-process]
---one-process: the workers are in this one.
+Usage: local_cluster.py WORKERS [--one-process] [--tls]
+--one-process: the workers are in this one. --tls: with the certificates of Dask's configuration.
 """
 
 import os
 import sys
 
 from distributed import LocalCluster
+from distributed.security import Security
 
 
 def main():
     """The program."""
     count = int(sys.argv[1])
-    is_one = "--one-process" in sys.argv
+    is_one, has_tls = "--one-process" in sys.argv, "--tls" in sys.argv
     with LocalCluster(
         n_workers=count,
         threads_per_worker=1,
         processes=not is_one,
         memory_limit=0 if is_one else "auto",  # it is the process's, of which each would think it its own
-        protocol="tcp://",
+        protocol="tls://" if has_tls else "tcp://",
+        security=Security(require_encryption=has_tls),
         dashboard_address=None,
         scheduler_port=0,
     ) as cluster:
