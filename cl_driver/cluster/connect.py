@@ -33,14 +33,14 @@ class Connection:
         self._writing = asyncio.Lock()
 
     async def write(self, kind: str, value: Any, payloads: Iterable[Any] = ()) -> None:
-        """Sends ["batch", bytes, payloads], ["ping", number] or ["peer", [number, address, key]]. OSError if it
-        is closed."""
+        """Sends ["batch", bytes, payloads], ["ping", number] or ["peer", [number, address, key]]. OSError if
+        it is closed."""
         async with self._writing:
             await self._comm.write([kind, value, *peers.frames(payloads)])
 
     async def read(self) -> list[Any]:
-        """The next message, ["pong", number, ns], ["who", number, 0] or ["batch", bytes, payloads]. OSError if it
-        is closed."""
+        """The next message, ["pong", number, ns], ["who", number, 0] or ["batch", bytes, payloads]. OSError
+        if it is closed."""
         kind, value, *rest = await self._comm.read()
         return [kind, value, peers.contents(rest) if kind == "batch" else rest[0]]
 

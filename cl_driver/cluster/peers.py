@@ -1,9 +1,9 @@
 """From worker to worker: contents of memory objects, which the host only speaks of.
 
 A worker that may be to send is told to connect with the other's handler (worker.receive), asks the host for
-its address, and says when it has connected: until then contents go by way of the host, and where it cannot they always do. The first message has the
-key of the session that the other worker has with the same host; then come batches of ARRIVE, with the
-contents as payloads. Nothing comes back.
+its address, and says when it has connected: until then contents go by way of the host, and where it cannot
+they always do. The first message has the key of the session that the other worker has with the same host;
+then come batches of ARRIVE, with the contents as payloads. Nothing comes back.
 """
 
 from __future__ import annotations
@@ -65,9 +65,7 @@ class Peers:
         if not address:
             self._tell(messages.UNREACHABLE, number)
             return
-        peer = _Peer(
-            str(address), str(key), self._arguments, lambda: self._tell(messages.REACHABLE, number)
-        )
+        peer = _Peer(str(address), str(key), self._arguments, lambda: self._tell(messages.REACHABLE, number))
         self._open[number] = peer
         peer.task.add_done_callback(lambda _: self._tell(messages.UNREACHABLE, number))
 

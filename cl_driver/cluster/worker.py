@@ -2,8 +2,8 @@
 
 A connection carries Dask's own messages, of plain data only: ["ping", n], ["peer", [number, address, key]]
 and ["batch", bytes, payloads...] from a host, ["device", version, answers, key], ["pong", n, ns of this
-machine's clock], ["who", number, 0] and ["batch", bytes, payloads...] to it. Payloads are frames of their own, which Dask neither
-copies nor reads. A second handler takes what other workers send (peers.py).
+machine's clock], ["who", number, 0] and ["batch", bytes, payloads...] to it. Payloads are frames of their
+own, which Dask neither copies nor reads. A second handler takes what other workers send (peers.py).
 """
 
 from __future__ import annotations

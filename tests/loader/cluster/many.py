@@ -1,5 +1,5 @@
-"""More workers than a word has bits: python -m tests.loader.cluster.many WORKERS. Ends with an exception where
-something is not as it should be."""
+"""More workers than a word has bits: python -m tests.loader.cluster.many WORKERS. Ends with an exception
+where something is not as it should be."""
 
 from __future__ import annotations
 
