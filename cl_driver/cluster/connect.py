@@ -7,6 +7,7 @@ import contextlib
 import os
 import time
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from .. import settings
 from ..log import log
@@ -67,9 +68,9 @@ def is_file(place: str) -> bool:
     return "://" not in place and os.path.sep in place
 
 
-def _hint(place: str, is_ended: bool) -> str:
+def _hint(place: str, error: Exception, is_ended: bool) -> str:
     """What may be wrong, where Dask tells little. is_ended: the other side has ended the connection."""
-    if place.startswith("tls://"):
+    if urlsplit(place).scheme == "tls" or isinstance(error, TypeError):
         return (
             "; this side's certificate and its authorities are distributed.comm.tls.client and "
             "distributed.comm.tls.ca-file of Dask's configuration"
@@ -91,7 +92,7 @@ async def open_client(place: str, timeout: float) -> AsyncIterator[Any]:
     try:
         client = await Client(**where, asynchronous=True, timeout=timeout, set_as_default=False)
     except (OSError, ValueError, TypeError) as error:  # TypeError: tls:// without certificates
-        hint = _hint(place, isinstance(error, CommClosedError))
+        hint = _hint(place, error, isinstance(error, CommClosedError))
         raise ConnectError(f"no scheduler at {place}: {error}{hint}") from error
     try:
         yield client

@@ -10,7 +10,7 @@ import pytest
     "scene, alone",
     [
         ("maps", 0), ("products", 0), ("stencils", 0), ("bodies", 0), ("sums", 2), ("combinations", 0),
-        ("alone", 2), ("ids", 0),
+        ("alone", 4), ("ids", 0),
         ("events", 0), ("local_sizes", 0), ("buffers", 0), ("images", 0),
     ],
 )  # fmt: skip

@@ -65,6 +65,10 @@ kernel void append(global const int *in, global int *out, global int *count) {
 kernel void scatter(global const int *where, global int *out) {
     out[where[get_global_id(0)]] = get_global_id(0);
 }
+kernel void comb(global int *x, int from) {
+    int i = 2 * (int)get_global_id(0) + 4;
+    x[i] += x[i + from];
+}
 kernel void optional(global float *x, global const float *y) {
     size_t i = get_global_id(0);
     x[i] += y ? y[i] : 1;
@@ -253,6 +257,13 @@ def alone() -> None:
     where = RANDOM.permutation(1 << 14).astype(np.int32)
     whole.run("scatter", (where.size,), whole.array(where), out)
     assert (whole.values(out, where)[where] == np.arange(where.size)).all()
+    # Between what a part writes is what its neighbour reads, before it or behind it.
+    for place in (3, -3):
+        x = whole.array(numbers)
+        whole.run("comb", (numbers.size // 2 - 4,), x, np.int32(place))
+        expected = numbers.copy()
+        expected[4:-4:2] += numbers[4 + place : numbers.size - 4 + place : 2]
+        assert (whole.values(x, numbers) == expected).all()
 
 
 def ids() -> None:
