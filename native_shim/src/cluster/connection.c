@@ -34,7 +34,11 @@ struct cld_request *cld_request(struct cld_worker *worker, uint64_t number, stru
     struct cld_request *request = calloc(1, sizeof *request);
     if (!request)
         return NULL;
-    *request = (struct cld_request){.number = number, .command = command, .offset = offset, .size = size};
+    *request = (struct cld_request){.number = number,
+                                    .command = command,
+                                    .offset = offset,
+                                    .size = size,
+                                    .sent = cld_is_idle(worker) ? cld_now() : 0};
     *worker->newest = request;
     worker->newest = &request->next;
     return request;
@@ -116,13 +120,27 @@ static void set_times(struct cld_event *command, int64_t start, int64_t end, int
     command->elsewhere = CLD_SENT_WITH_TIMES;
 }
 
+/* Its answer has come, after so many ns in which another message was under way. */
+static void learn_link(struct cld_worker *worker, const struct cld_request *request, double other) {
+    cld_link_learn(&worker->link, (double)(cld_now() - request->sent) - other, (double)request->size);
+}
+
 static void end_launch(struct cld_worker *worker, uint64_t number, int64_t status, int64_t start,
                        int64_t end) {
     pthread_mutex_lock(&cld_cluster_lock);
     struct cld_request *request = take_request(worker, number);
     int64_t clock = worker->clock;
-    if (request && request->from)
+    struct cld_launch_part *part =
+        request && request->command ? request->command->kernel.message->part : NULL;
+    if (part) {
+        part->taken = end > start ? (uint64_t)(end - start) : 0;
+        part->arrived = cld_now();
+    }
+    if (request && request->from) {
         cld_transfer_end(worker, request, status);
+        if (request->sent && !status && request->size > CLD_MOST_INLINE_BYTES)
+            learn_link(worker, request, worker->link.trip / 2); /* the message between them */
+    }
     pthread_mutex_unlock(&cld_cluster_lock);
     struct cld_event *command = request ? request->command : NULL;
     free(request);
@@ -143,6 +161,8 @@ static void take_data(struct cld_worker *worker, uint64_t number, int64_t status
     struct cld_event *again = NULL;
     pthread_mutex_lock(&cld_cluster_lock);
     struct cld_request *request = take_request(worker, number);
+    if (request && request->sent && !status)
+        learn_link(worker, request, 0);
     pthread_mutex_unlock(&cld_cluster_lock);
     if (request && !status && size != request->size)
         status = CL_OUT_OF_RESOURCES;

@@ -62,7 +62,8 @@ static struct cld_parts *new_parts(struct cld_event *command, uint32_t count) {
     struct cld_launch_message *message = command->kernel.message;
     parts->command = command;
     parts->count = parts->unsent = parts->left = count;
-    parts->uses = calloc((size_t)count * (command->mem_count + 1), sizeof *parts->uses);
+    parts->uses = calloc((size_t)(count + 1) * (command->mem_count + 1), sizeof *parts->uses);
+    parts->all = parts->uses ? parts->uses + (size_t)count * command->mem_count : NULL;
     bool is_made = parts->uses;
     for (uint32_t i = 0; i < count && is_made; i++) {
         struct cld_launch_part *part = &parts->parts[i];
@@ -275,6 +276,23 @@ static bool may_be_cut(struct cld_event *command, const struct cld_kernel *kerne
     return may_be;
 }
 
+/* What parts use together; of what they combine that is both what is read and what is written. */
+static void unite_uses(struct cld_event *command, struct cld_parts *parts) {
+    for (uint32_t i = 0; i < command->mem_count; i++) {
+        struct cld_part_use *all = &parts->all[i];
+        *all = parts->parts[0].uses[i];
+        for (uint32_t p = 1; p < parts->count; p++) {
+            all->read = hull(all->read, parts->parts[p].uses[i].read);
+            all->written = hull(all->written, parts->parts[p].uses[i].written);
+        }
+        for (uint32_t s = 0; s < parts->sum_count && all->is_known; s++)
+            if (cld_root_of(cld_mem_at(command, i))->copies == parts->sums[s].copies) {
+                all->read = hull(all->read, parts->sums[s].range);
+                all->written = hull(all->written, parts->sums[s].range);
+            }
+    }
+}
+
 static struct cld_parts *cut(struct cld_event *command, const struct cld_kernel *kernel,
                              struct cld_worker **workers, uint32_t count) {
     const uint64_t *items = command->kernel.launch.global_size;
@@ -297,8 +315,10 @@ static struct cld_parts *cut(struct cld_event *command, const struct cld_kernel 
         cld_parts_free(parts);
         return NULL;
     }
-    if (parts)
+    if (parts) {
         parts->is_cut = true;
+        unite_uses(command, parts);
+    }
     return parts;
 }
 

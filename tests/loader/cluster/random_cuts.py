@@ -1,5 +1,6 @@
 """Random kernels on the device that is all workers, beside this machine's: python -m
-tests.loader.cluster.random_cuts SEED COUNT. Ends with an exception where they come to different results."""
+tests.loader.cluster.random_cuts SEED COUNT [TIMES]. Ends with an exception where they come to different
+results. TIMES: launches of each, 1 without it."""
 
 from __future__ import annotations
 
@@ -76,7 +77,7 @@ kernel void {name}(global const int *a, global const int *b, global int *out, in
 
 
 def main() -> None:
-    seed, count = int(sys.argv[1]), int(sys.argv[2])
+    seed, count, times = int(sys.argv[1]), int(sys.argv[2]), int((*sys.argv, "1")[3])
     kernels = Kernels(random.Random(seed))
     source = f"#define SIZE {SIZE}\n" + "\n".join(kernels.kernel(f"k{i}") for i in range(count))
     whole = Whole(source)
@@ -88,7 +89,10 @@ def main() -> None:
     for i in range(count):
         local = 16, kernels.chance.choice([4, 8])
         for host, buffers in ((whole, there), (alone, here)):
-            host.run(f"k{i}", (48, 56), *buffers, *sizes, local=local)
+            for _ in range(times):
+                host.run(f"k{i}", (48, 56), *buffers, *sizes, local=local)
+                if times > 1:
+                    host.finish()
         # What was written is read by the next one.
         for buffers in (there, here):
             buffers.append(buffers.pop(0))

@@ -28,6 +28,35 @@ def test_random_kernels(whole, tmp_path, seed):
     assert log.read_text().count("one worker executes the launch") < 20
 
 
+def test_random_kernels_that_are_cut_at_first(whole, tmp_path):
+    """Contents that parts have left on all workers one worker goes on with, and the other way round."""
+    log = tmp_path / "log"
+    more = {"CL_DRIVER_CLUSTER_CUT": "measured", "CL_DRIVER_LOG": "calls", "CL_DRIVER_LOG_FILE": str(log)}
+    whole.run("3", "20", "4", module="random_cuts", **more)
+    assert 20 <= log.read_text().count("instead of") < 80
+
+
+def test_launches_of_little_work(whole, tmp_path):
+    """By what it has measured the driver cuts those that take longer than messages, and no others."""
+    log = tmp_path / "log"
+    more = {"CL_DRIVER_CLUSTER_CUT": "measured", "CL_DRIVER_LOG": "calls", "CL_DRIVER_LOG_FILE": str(log)}
+    whole.run("little", module="whole", **more)
+    text = log.read_text()
+    # Each is cut the first time, and until its contents are worth moving.
+    assert 60 <= text.count("one worker executes the launch of in_place") < 120
+    assert 30 <= text.count("one worker executes the launch of histogram") < 60
+    assert "one worker executes the launch of bodies" not in text
+
+
+@pytest.mark.parametrize("scene", ["few_rows", "few_sums"])
+def test_little_work_of_one_kind(whole, tmp_path, scene):
+    """No launch has nothing but its message."""
+    log = tmp_path / "log"
+    more = {"CL_DRIVER_CLUSTER_CUT": "measured", "CL_DRIVER_LOG": "calls", "CL_DRIVER_LOG_FILE": str(log)}
+    whole.run(scene, module="whole", **more)
+    assert 20 <= log.read_text().count("one worker executes the launch") < 60
+
+
 def test_a_worker_that_is_killed(own_cluster):
     """What it executed ends with an error; what is launched then the other one executes."""
     process = own_cluster.start("killed", module="whole", CL_DRIVER_CLUSTER=f"{own_cluster.address};whole")
