@@ -2,8 +2,8 @@
  *
  * In parts a launch is executed sooner; but these are more messages, and contents that parts have of one
  * another are moved. All of it is estimated from what was measured (worth.h). Until a launch of a kernel has
- * come back, and a message with which workers had nothing else to do, launches are cut: that may cost a few
- * messages too many, while one worker alone might take for ever. */
+ * come back its launches are cut: that may cost a few messages too many, while one worker alone might take
+ * for ever. */
 #include <stdlib.h>
 
 #include "base/log.h"

@@ -259,10 +259,12 @@ static bool take_message(struct cld_worker *worker, struct cld_msg *msg, struct 
         uint64_t number = (uint64_t)cld_get_int(msg);
         if (!msg->failed)
             reach(worker, number);
-    } else if (kind == CLD_CLOCK_MESSAGE && count == 2) {
-        int64_t clock = cld_get_int(msg);
+    } else if (kind == CLD_CLOCK_MESSAGE && count == 3) {
+        int64_t clock = cld_get_int(msg), trip = cld_get_int(msg);
         pthread_mutex_lock(&cld_cluster_lock);
         worker->clock = clock;
+        if (!worker->link.trip && trip > 0) /* until one of this process was measured, which takes longer */
+            worker->link.trip = (double)trip;
         pthread_mutex_unlock(&cld_cluster_lock);
     } else if (kind == CLD_GONE_MESSAGE && count == 2) {
         size_t size;

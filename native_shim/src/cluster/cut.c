@@ -8,6 +8,7 @@
 #include "cluster/internal.h"
 #include "kernel/executable.h"
 #include "kernel/kernel.h"
+#include "memory/image.h"
 #include "memory/mem.h"
 #include "object/call.h"
 
@@ -105,7 +106,7 @@ static struct cld_bytes_range moved(struct cld_bytes_range range, size_t by) {
 struct arguments {
     const struct cld_kernel *kernel;
     uint32_t count;
-    size_t *sizes;                       /* bytes; 0 of what is no buffer */
+    struct cld_extent_memory *memories;
     struct cld_argument_extent *extents; /* of one part */
 };
 
@@ -144,12 +145,12 @@ static bool add_sum(struct cld_parts *parts, struct cld_mem *root, const struct 
 /* What a part uses of each memory object. False: it is not known. */
 static bool find_uses(struct cld_event *command, const struct arguments *arguments,
                       struct cld_launch_part *part) {
-    if (!cld_extents_of(command, &part->groups, arguments->sizes, arguments->extents))
+    if (!cld_extents_of(command, &part->groups, arguments->memories, arguments->extents))
         return false;
     memset(part->uses, 0, command->mem_count * sizeof *part->uses);
     for (uint32_t i = 0; i < arguments->count; i++) {
         const struct cld_argument_extent *extent = &arguments->extents[i];
-        if (!arguments->sizes[i])
+        if (!arguments->memories[i].size)
             continue;
         struct cld_mem *mem = arguments->kernel->mems[i], *root = cld_root_of(mem);
         uint32_t place = index_of(command, mem);
@@ -260,14 +261,19 @@ static bool try_cut(struct cld_event *command, const struct arguments *arguments
     return true;
 }
 
-/* Memory objects are known to the cluster, and images are read only. */
-static bool may_be_cut(struct cld_event *command, const struct cld_kernel *kernel, size_t *sizes) {
+/* All memory objects are known to the cluster. */
+static bool may_be_cut(struct cld_event *command, const struct cld_kernel *kernel,
+                       struct cld_extent_memory *memories) {
     const struct cld_kernel_info *info = kernel->info;
     bool may_be = info->extent_count;
-    for (uint32_t i = 0; i < info->arg_count && may_be; i++) {
-        const struct cld_arg_info *arg = &info->args[i];
-        sizes[i] = arg->kind == CLD_ARG_GLOBAL && kernel->mems[i] ? kernel->mems[i]->size : 0;
-        may_be = arg->kind != CLD_ARG_IMAGE || arg->access == CLD_READ_ONLY;
+    for (uint32_t i = 0; i < info->arg_count; i++) {
+        uint8_t kind = info->args[i].kind;
+        const struct cld_mem *mem = kind == CLD_ARG_GLOBAL || kind == CLD_ARG_IMAGE ? kernel->mems[i] : NULL;
+        if (!mem)
+            continue;
+        memories[i].size = mem->size;
+        if (mem->image && mem->image->group.pixels == 1)
+            memories[i].image = &mem->image->desc;
     }
     pthread_mutex_lock(&cld_cluster_lock);
     for (uint32_t i = 0; i < command->mem_count && may_be; i++)
@@ -299,17 +305,18 @@ static struct cld_parts *cut(struct cld_event *command, const struct cld_kernel 
     uint64_t most = items[0] > items[1] ? items[0] : items[1];
     most = items[2] > most ? items[2] : most;
     uint32_t arg_count = kernel->info->arg_count;
-    struct arguments arguments = {kernel, arg_count, calloc(arg_count + 1, sizeof(size_t)),
+    struct arguments arguments = {kernel, arg_count, calloc(arg_count + 1, sizeof(struct cld_extent_memory)),
                                   calloc(arg_count + 1, sizeof(struct cld_argument_extent))};
     struct cld_parts *parts = NULL;
     bool is_cut = false;
-    if (most > 1 && arguments.sizes && arguments.extents && may_be_cut(command, kernel, arguments.sizes))
+    if (most > 1 && arguments.memories && arguments.extents &&
+        may_be_cut(command, kernel, arguments.memories))
         parts = new_parts(command, most < count ? (uint32_t)most : count);
     for (uint32_t i = 0; parts && i < parts->count; i++)
         parts->parts[i].worker = workers[i];
     for (uint32_t i = 3; parts && !is_cut && i--;)
         is_cut = try_cut(command, &arguments, parts, i);
-    free(arguments.sizes);
+    free(arguments.memories);
     free(arguments.extents);
     if (parts && !is_cut) {
         cld_parts_free(parts);

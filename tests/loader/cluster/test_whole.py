@@ -21,6 +21,15 @@ def test_scene(whole, tmp_path, scene, alone):
     assert log.read_text().count("one worker executes the launch") == alone
 
 
+@pytest.mark.parametrize(
+    "scene, alone", [("planes", 0), ("outside", 0), ("data", 1), ("kinds", 0), ("views", 0)]
+)
+def test_images_that_are_written(whole, tmp_path, scene, alone):
+    log = tmp_path / "log"
+    whole.run(scene, module="whole_images", CL_DRIVER_LOG="calls", CL_DRIVER_LOG_FILE=str(log))
+    assert log.read_text().count("one worker executes the launch") == alone
+
+
 @pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.release)])
 def test_random_kernels(whole, tmp_path, seed):
     log = tmp_path / "log"
