@@ -14,9 +14,8 @@
 #include "kernel/kernel.h"
 #include "memory/mem.h"
 
-/* Running mean: how many times as long as a message alone the messages of a launch in parts take, until the
- * last one has come back; 0: not known, and taken for 1. How long they take depends on what else machines do.
- */
+/* Running mean: the time that messages of a launch in parts take, until the last one has come back, divided
+ * by that of a message alone; 0: not known, and taken for 1. Either time depends on what else machines do. */
 static double parts_ratio;
 
 static uint64_t items_of(const struct cld_event *command) {

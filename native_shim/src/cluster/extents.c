@@ -332,11 +332,12 @@ static void include(struct cld_bytes_range *range, size_t begin, size_t end) {
 
 static void read_access(struct reader *reader, struct cld_argument_extent *extents) {
     int64_t argument = next(reader), kind = next(reader), bytes = next(reader);
+    bool is_known = true;
     if (!bytes && is_image(reader, argument)) {
         const struct cld_image_desc *image = reader->memories[argument].image;
-        bytes = image ? image->element_size : 1; /* of others all is used, for their sizes may be anything */
+        is_known = image;
+        bytes = image ? image->element_size : 1;
     }
-    bool is_known = true;
     for (int64_t assumptions = next(reader); assumptions > 0 && !reader->is_lost; assumptions--) {
         int64_t bits = next(reader), is_signed = next(reader);
         is_known &= fits(value(reader), bits, is_signed);

@@ -124,6 +124,8 @@ static void pixels(void) {
     args[0].kind = CLD_ARG_IMAGE;
     CHECK(evaluate(at, sizeof at / sizeof *at, 0, 1)); /* whose pixels share bytes */
     CHECK_IS(extents[0].written.end, SIZE);
+    CHECK(EVALUATE(0, 1, 0, 1, 0, 0, NUMBER, 0, SYMBOL, ELEMENT_SIZE, 0, MULTIPLY, END));
+    CHECK_IS(extents[0].read.end, SIZE);
     memories[0].image = &image;
     launch.kernel.launch.local_size[0] = 2;
     CHECK(evaluate(at, sizeof at / sizeof *at, 0, 1));
