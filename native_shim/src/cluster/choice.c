@@ -226,8 +226,11 @@ static void learn_links(const struct cld_parts *parts) {
         cld_link_learn(link, least, 0);
     else if (parts->count == 1)
         cld_link_learn(link, least, (double)lacks);
-    if (parts->count > 1 && !lacks)
-        parts_ratio = cld_mean(parts_ratio, most / link->trip);
+    if (parts->count > 1 && !lacks) {
+        /* One after the other; what took longer was held up by the execution of others' parts. */
+        double ratio = most / link->trip;
+        parts_ratio = cld_mean(parts_ratio, ratio < parts->count ? ratio : parts->count);
+    }
 }
 
 void cld_parts_learn(const struct cld_parts *parts) {

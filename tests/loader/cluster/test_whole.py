@@ -66,6 +66,20 @@ def test_little_work_of_one_kind(whole, tmp_path, scene):
     assert 20 <= log.read_text().count("one worker executes the launch") < 60
 
 
+def test_messages_that_take_long(far, tmp_path):
+    """What is worth cutting depends on the link: work of less time than a message takes is not."""
+    log = tmp_path / "log"
+    place = f"{far.address};whole"
+    far.run(
+        "some_work",
+        module="whole",
+        CL_DRIVER_CLUSTER=place,
+        CL_DRIVER_LOG="calls",
+        CL_DRIVER_LOG_FILE=str(log),
+    )
+    assert 4 <= log.read_text().count("one worker executes the launch of bodies") < 16
+
+
 def test_a_worker_that_is_killed(own_cluster):
     """What it executed ends with an error; what is launched then the other one executes."""
     process = own_cluster.start("killed", module="whole", CL_DRIVER_CLUSTER=f"{own_cluster.address};whole")

@@ -288,6 +288,17 @@ def little() -> None:
     assert np.allclose(found, values[:64] + 0.001 * force, rtol=1e-3, atol=1e-3)
 
 
+def some_work() -> None:
+    """Some ms of work for each launch, whose parts want what the others have written."""
+    whole = Whole()
+    n = 1 << 13
+    values = RANDOM.random((n, 4), dtype=np.float32)
+    buffers = [whole.array(values), whole.array(values)]
+    for step in range(16):
+        whole.run("bodies", (n,), buffers[step % 2], buffers[1 - step % 2], np.uint32(n))
+        whole.finish()
+
+
 def few_rows() -> None:
     """A stencil alone, whose parts want something of one another each time."""
     whole = Whole()
