@@ -274,6 +274,14 @@ _ROWS = (
         "it. With ;whole behind it the last device is all workers, on which launches are cut.",
     ),
     Setting(
+        "CL_DRIVER_CLUSTER_CUT",
+        "choice",
+        "measured",
+        "Which launches on all workers are cut: those that end sooner by what others took, or all that can "
+        "be, for tests.",
+        choices=("measured", "always"),
+    ),
+    Setting(
         "CL_DRIVER_CLUSTER_TIMEOUT",
         "integer",
         "30",

@@ -187,7 +187,7 @@ class Worker:
         self._best += self._best // 64
         if taken <= self._best:
             self._best = taken
-            await self._host.write(self._number, codec.encode([[messages.CLOCK, offset]]))
+            await self._host.write(self._number, codec.encode([[messages.CLOCK, offset, taken]]))
 
     async def _watch(self) -> None:
         while True:

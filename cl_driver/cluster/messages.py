@@ -44,7 +44,7 @@ From one worker to another:
 
 From the process that connects a host with the cluster (link.py), about a worker:
 
-    CLOCK            ns to be added to its times for the host's
+    CLOCK            ns to be added to its times for the host's, ns of a message to it and back
     GONE             why
 """
 

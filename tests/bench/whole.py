@@ -2,7 +2,8 @@
 
 Usage: python -m tests.bench.whole [--workers 4] [--threads 4] [--scale 1], with a Python that has Dask's
 distributed. Each line is the best of some turns, in seconds: once all that a turn needs is where it is used,
-and with the contents sent before and read after it.
+and with the contents sent before and read after it. With --kinds little it is launches of little work on all
+workers, in microseconds for a launch: the best turn, and the median.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import numpy as np
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 TURNS = 3
+LITTLE_TURNS = 7
 TILE = 16
 
 SOURCE = """
@@ -48,6 +50,8 @@ kernel void bodies(global const float4 *from, global float4 *to, uint n, uint fi
     }
     to[i] = mine + 0.001f * force;
 }
+kernel void in_place(global int *x) { x[get_global_id(0)] = 3 * x[get_global_id(0)] + 1; }
+kernel void histogram(global const uchar *in, global uint *bins) { atomic_inc(bins + in[get_global_id(0)]); }
 kernel void stencil(global const float *in, global float *out, int width, int height) {
     int x = get_global_id(0), y = get_global_id(1);
     if (x > 0 && y > 0 && x < width - 1 && y < height - 1)
@@ -59,7 +63,6 @@ kernel void stencil(global const float *in, global float *out, int width, int he
 
 def program(kind: str, scale: float) -> None:
     """The host's part, in a process of its own. kind: one, whole or hand."""
-    sys.path.insert(0, str(ROOT))
     from cl_driver.api.generated import enums as cl
     from tests.loader.opencl import OpenCL
 
@@ -205,17 +208,78 @@ def program(kind: str, scale: float) -> None:
     measure("stencil", send_image, smooth, lambda: read(queues[0], steps[0][0], image[: last[0]]))
 
 
+def little() -> None:
+    """The host's part where launches have little work, but for those of the last line."""
+    from cl_driver.api.generated import enums as cl
+    from tests.loader.opencl import OpenCL
+
+    api = OpenCL("libOpenCL.so.1")
+    found = (ctypes.c_void_p * 80)()
+    count = ctypes.c_uint32()
+    api.ok("clGetDeviceIDs", api.platform(), cl.CL_DEVICE_TYPE_ALL, 80, found, count)
+    device = found[count.value - 1]
+    context = api.make("clCreateContext", None, 1, [device], None, None)
+    queue = api.make("clCreateCommandQueueWithProperties", context, device, [0])
+    built = api.program(context, SOURCE)
+    api.build(built)
+    values = np.random.default_rng(1)
+
+    def buffer(contents: np.ndarray) -> int:
+        flags = cl.CL_MEM_READ_WRITE | cl.CL_MEM_COPY_HOST_PTR
+        return api.make("clCreateBuffer", context, flags, contents.nbytes, contents.tobytes())
+
+    def kernel(name: str, *arguments: int | np.generic) -> int:
+        made = api.make("clCreateKernel", built, name.encode())
+        for i, argument in enumerate(arguments):
+            data = ctypes.c_uint64(argument) if isinstance(argument, int) else argument.tobytes()
+            api.ok("clSetKernelArg", made, i, 8 if isinstance(argument, int) else argument.nbytes, data)
+        return made
+
+    def measure(name: str, kernels: list[int], size: tuple[int, ...], launches: int, waits: bool) -> None:
+        """waits: the host, for each launch."""
+        taken = []
+        for _ in range(LITTLE_TURNS + 1):
+            start = time.monotonic()
+            for i in range(launches):
+                one = kernels[i % len(kernels)]
+                api.ok("clEnqueueNDRangeKernel", queue, one, len(size), None, list(size), None, 0, None, None)
+                if waits:
+                    api.ok("clFinish", queue)
+            api.ok("clFinish", queue)
+            taken.append((time.monotonic() - start) / launches * 1e6)
+        turns = sorted(taken[1:])
+        print(f"little {name} {turns[0]:.0f} {turns[len(turns) // 2]:.0f}", flush=True)
+
+    x = buffer(values.integers(0, 100, 4096, dtype=np.int32))
+    measure("map", [kernel("in_place", x)], (4096,), 1000, False)
+    measure("map_waited", [kernel("in_place", x)], (4096,), 200, True)
+    images = [buffer(values.random((128, 128), dtype=np.float32)) for _ in range(2)]
+    steps = [kernel("stencil", *order, np.int32(128), np.int32(128)) for order in (images, images[::-1])]
+    measure("stencil", steps, (128, 128), 300, False)
+    counts = buffer(np.zeros(256, np.uint32))
+    pixels = buffer(values.integers(0, 256, 4096, dtype=np.uint8))
+    measure("histogram", [kernel("histogram", pixels, counts)], (4096,), 200, False)
+    n = 8192
+    places = [buffer(values.random((n, 4), dtype=np.float32)) for _ in range(2)]
+    moves = [kernel("bodies", *order, np.uint32(n), np.uint32(0)) for order in (places, places[::-1])]
+    measure("bodies", moves, (n,), 10, False)
+
+
 def main() -> None:
     """The program."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("--workers", type=int, default=4)
     parser.add_argument("--threads", type=int, default=4, help="of each worker")
     parser.add_argument("--scale", type=float, default=1.0, help="of all sizes")
-    parser.add_argument("--kinds", default="one,whole,hand")
+    parser.add_argument("--kinds", default="one,whole,hand", help="or little")
     parser.add_argument("--host", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.host:
-        program(options.host, options.scale)
+        sys.path.insert(0, str(ROOT))
+        if options.host == "little":
+            little()
+        else:
+            program(options.host, options.scale)
         return
     from distributed import LocalCluster
 

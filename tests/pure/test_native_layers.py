@@ -121,6 +121,7 @@ CYCLES = [
     {"base/log", "base/own_thread", "base/thread"},
     # What is sent to other machines, which memory is there, and what comes back: lists under one lock.
     {
+        "cluster/choice",
         "cluster/connection",
         "cluster/copies",
         "cluster/cut",

@@ -29,7 +29,7 @@ SANITIZERS = ("", *(pytest.param(kind, marks=pytest.mark.long) for kind in ("thr
 PROGRAMS = (
     "objects", "events", "buffers", "share", "alone", "launch", "late_code", "counts", "printf", "no_threads",
     "value_code", "images", "storage", "native", "variants", "turns",
-    "cluster/extents",
+    "cluster/extents", "cluster/worth",
 )  # fmt: skip
 WRAPPED = {
     "value_code": ["cld_now"],

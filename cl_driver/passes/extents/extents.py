@@ -3,8 +3,8 @@
 The numbers are those of native_shim/src/cluster/extents.c, which has the same list of codes:
 
     extents     accesses
-    access      argument, READS or WRITES, or COMBINES and 16 * how (COMBINED), bytes,
-                the number of assumptions, these, the offset
+    access      argument, READS or WRITES, or COMBINES and 16 * how (COMBINED), bytes (0: those of a
+                pixel), the number of assumptions, these, the offset
     assumption  bits, whether the number is signed, a value
     value       codes in reverse Polish notation, up to END
 
@@ -39,6 +39,7 @@ from ..traffic.polynomial import (
     with_global_ids,
 )
 from .conditions import Conditions, NotNegative, limit
+from .images import Pixels, offset, pixels_of
 from .terms import Assumption, Between, Expression, Extreme, Limited, Remainder
 
 TYPE_CHECKING = False
@@ -112,14 +113,21 @@ class _Extents:
             for touched in self._touched(i):
                 if touched.pointer.type.storage in _OWN:
                     continue
-                if known is None:
-                    known = [
-                        one._replace(number=with_global_ids(one.number)) for one in self.conditions.of(block)
-                    ]
-                for access in self._access(touched, block, known):
-                    if tuple(access) not in self._seen:
-                        self._seen.add(tuple(access))
-                        yield access
+                known = self._known(block) if known is None else known
+                yield from self._new(self._access(touched, block, known))
+            for pixels in pixels_of(i):
+                known = self._known(block) if known is None else known
+                yield from self._new(self._pixels(pixels, block, known))
+
+    def _known(self, block: Block) -> list[NotNegative]:
+        return [one._replace(number=with_global_ids(one.number)) for one in self.conditions.of(block)]
+
+    def _new(self, accesses: Iterator[list[int]]) -> Iterator[list[int]]:
+        """Those that are not the same as one before."""
+        for access in accesses:
+            if tuple(access) not in self._seen:
+                self._seen.add(tuple(access))
+                yield access
 
     def _touched(self, i: Instruction) -> Iterator[_Touched]:
         """What an instruction does with memory."""
@@ -175,6 +183,25 @@ class _Extents:
                 yield [self._numbers[source], kind, max(size, 1), 0, ALL, END]
             elif isinstance(source, ModuleVariable) and source.type.storage is StorageClass.CrossWorkgroup:
                 raise Refusal("it uses a program-scope variable")
+
+    def _pixels(self, pixels: Pixels, block: Block, known: list[NotNegative]) -> Iterator[list[int]]:
+        number = self._numbers.get(pixels.image) if isinstance(pixels.image, Argument) else None
+        if number is None:
+            raise Refusal("it has an image that is no argument")
+
+        def with_known(coordinate: Polynomial) -> Polynomial:
+            return limit(with_global_ids(coordinate), known)
+
+        size, where = 1, [0, ALL, END]
+        if pixels.coordinates is not None:
+            try:
+                place = offset(pixels, number, self.conditions.values, with_known)
+                size, where = 0, self._encoded(place, block, known)
+            except _TooLarge:
+                pass
+        for kind, is_done in ((READS, pixels.reads), (WRITES, pixels.writes)):
+            if is_done:
+                yield [number, kind, size, *where]
 
     def _encoded(self, place: Expression, block: Block, known: list[NotNegative]) -> list[int]:
         coder = _Coder(self.conditions, block)

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ...fast_typing import Any, NamedTuple
-from ..traffic.polynomial import Polynomial, Quotient, atom
+from ...spirv.enums import Dim
+from ...spirv.module import Type
+from ..traffic.polynomial import ITERATION, Polynomial, Quotient, atom
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -66,6 +68,22 @@ class Limited(NamedTuple):
 
     number: Polynomial
     limits: tuple[Limit, ...]
+
+
+# Kinds of symbols: what launches know of an image, the argument of that number. Bytes and pixels; none is a
+# kind of traffic/polynomial.py.
+ELEMENT_SIZE, ROW_PITCH, SLICE_PITCH, WIDTH, HEIGHT, DEPTH, LAYERS = range(ITERATION + 1, ITERATION + 8)
+
+
+def image_fields(image: Type) -> list[tuple[int, int]]:
+    """For each coordinate of an image of that type: what steps along it are, and how many it has."""
+    _, dim, _, arrayed, *_ = image.operands
+    fields = [(ELEMENT_SIZE, WIDTH)]
+    if dim in (Dim.Dim2D, Dim.Dim3D):
+        fields.append((ROW_PITCH, HEIGHT))
+    if dim == Dim.Dim3D or arrayed:
+        fields.append((SLICE_PITCH, DEPTH if dim == Dim.Dim3D else LAYERS))
+    return fields
 
 
 Change: TypeAlias = Callable[[Polynomial], Polynomial]

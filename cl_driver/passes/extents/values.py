@@ -26,7 +26,7 @@ from ..traffic.polynomial import (
     constant,
 )
 from ..traffic.values import BUILTINS, ends_of
-from .terms import Assumption, Between, Expression, Extreme, Remainder, join_remainders
+from .terms import Assumption, Between, Expression, Extreme, Remainder, image_fields, join_remainders
 
 _POINTERS = frozenset((Op.Bitcast, Op.CopyObject, Op.GenericCastToPtr, Op.PtrCastToGeneric))
 _STEPS = frozenset((Op.PtrAccessChain, Op.InBoundsPtrAccessChain))
@@ -208,6 +208,8 @@ class Values:
                 return None if found is None else Expression(ZERO.plus(found.number, -1), found.assumes)
             case Op.CopyObject:
                 return self.of(operands[0], component)
+            case Op.ImageQuerySize | Op.ImageQuerySizeLod:
+                return self._image_size(value, max(component, 0))
         return self._of_scalar(value) if component < 0 and value.type.kind is Kind.INT else None
 
     def _argument(self, argument: Argument, component: int) -> Expression | None:
@@ -219,6 +221,15 @@ class Values:
             return None
         place = number | max(component, 0) << 16 | type_.width // 8 << 24
         return Expression(atom(Symbol(ARGUMENT, place)))
+
+    def _image_size(self, query: Instruction, component: int) -> Expression | None:
+        """Of an image that is an argument, and of none of its smaller levels."""
+        image, *levels = query.operands
+        number = self._numbers.get(image) if isinstance(image, Argument) else None
+        is_largest = all(is_constant_int(level) and not int_value(level) for level in levels)
+        if number is None or not is_largest:
+            return None
+        return Expression(atom(Symbol(image_fields(image.type)[component][1], number)))
 
     def _of_scalar(self, value: Instruction) -> Expression | None:
         operands = value.operands
@@ -239,6 +250,10 @@ class Values:
                 return self._divided(value)
             case Op.BitwiseAnd:
                 return self._masked(*operands)
+            case Op.Not:
+                return self._complement(operands[0])
+            case Op.BitwiseXor if _is_all_ones(operands[1]):  # clang's: w - 1 - x
+                return self._complement(operands[0])
             case Op.BitwiseOr if is_constant_int(operands[1]):
                 return self._joined(operands[0], int_value(operands[1]))
             case Op.Select if isinstance(operands[0], Instruction):
@@ -305,6 +320,10 @@ class Values:
         if value.op in (Op.UDiv, Op.SDiv):
             return self._quotient(a, b)
         return Expression(atom(Remainder(a.number, b.number)), a.assumes | b.assumes)
+
+    def _complement(self, value: Value) -> Expression | None:
+        found = self.of(value)
+        return None if found is None else Expression(constant(-1).plus(found.number, -1), found.assumes)
 
     def _masked(self, a: Value, b: Value) -> Expression | None:
         if is_constant_int(a):
@@ -417,6 +436,10 @@ def _builtin(builtin: BuiltIn | None, component: int) -> Expression | None:
         return Expression(_linear([GLOBAL_ID, OFFSET], GLOBAL_SIZE))
     made = None if builtin is None else BUILTINS.get(builtin)
     return None if made is None or component < 0 else Expression(made(component))
+
+
+def _is_all_ones(value: Value) -> bool:
+    return is_constant_int(value) and int_value(value) == (1 << value.type.width) - 1
 
 
 def _linear(kinds: list[int], size: int) -> Polynomial:

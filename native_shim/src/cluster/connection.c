@@ -35,7 +35,11 @@ struct cld_request *cld_request(struct cld_worker *worker, uint64_t number, stru
     struct cld_request *request = calloc(1, sizeof *request);
     if (!request)
         return NULL;
-    *request = (struct cld_request){.number = number, .command = command, .offset = offset, .size = size};
+    *request = (struct cld_request){.number = number,
+                                    .command = command,
+                                    .offset = offset,
+                                    .size = size,
+                                    .sent = cld_is_idle(worker) ? cld_now() : 0};
     *worker->newest = request;
     worker->newest = &request->next;
     return request;
@@ -132,13 +136,27 @@ static void tell_observers(const struct cld_worker *worker, struct cld_event *co
              command->times[CLD_TIME_START], command->times[CLD_TIME_END]);
 }
 
+/* Its answer has come, after so many ns in which another message was under way. */
+static void learn_link(struct cld_worker *worker, const struct cld_request *request, double other) {
+    cld_link_learn(&worker->link, (double)(cld_now() - request->sent) - other, (double)request->size);
+}
+
 static void end_launch(struct cld_worker *worker, uint64_t number, int64_t status, int64_t start,
                        int64_t end) {
     pthread_mutex_lock(&cld_cluster_lock);
     struct cld_request *request = take_request(worker, number);
     int64_t clock = worker->clock;
-    if (request && request->from)
+    struct cld_launch_part *part =
+        request && request->command ? request->command->kernel.message->part : NULL;
+    if (part) {
+        part->taken = end > start ? (uint64_t)(end - start) : 0;
+        part->arrived = cld_now();
+    }
+    if (request && request->from) {
         cld_transfer_end(worker, request, status);
+        if (request->sent && !status && request->size > CLD_MOST_INLINE_BYTES)
+            learn_link(worker, request, worker->link.trip / 2); /* the message between them */
+    }
     pthread_mutex_unlock(&cld_cluster_lock);
     struct cld_event *command = request ? request->command : NULL;
     free(request);
@@ -160,6 +178,8 @@ static void take_data(struct cld_worker *worker, uint64_t number, int64_t status
     struct cld_event *again = NULL;
     pthread_mutex_lock(&cld_cluster_lock);
     struct cld_request *request = take_request(worker, number);
+    if (request && request->sent && !status)
+        learn_link(worker, request, 0);
     pthread_mutex_unlock(&cld_cluster_lock);
     if (request && !status && size != request->size)
         status = CL_OUT_OF_RESOURCES;
@@ -262,10 +282,12 @@ static bool take_message(struct cld_worker *worker, struct cld_msg *msg, struct 
         uint64_t number = (uint64_t)cld_get_int(msg);
         if (!msg->failed)
             reach(worker, number);
-    } else if (kind == CLD_CLOCK_MESSAGE && count == 2) {
-        int64_t clock = cld_get_int(msg);
+    } else if (kind == CLD_CLOCK_MESSAGE && count == 3) {
+        int64_t clock = cld_get_int(msg), trip = cld_get_int(msg);
         pthread_mutex_lock(&cld_cluster_lock);
         worker->clock = clock;
+        if (!worker->link.trip && trip > 0) /* until one of this process was measured, which takes longer */
+            worker->link.trip = (double)trip;
         pthread_mutex_unlock(&cld_cluster_lock);
     } else if (kind == CLD_GONE_MESSAGE && count == 2) {
         size_t size;

@@ -8,6 +8,7 @@
 #include "cluster/internal.h"
 #include "kernel/executable.h"
 #include "kernel/kernel.h"
+#include "memory/image.h"
 #include "memory/mem.h"
 #include "object/call.h"
 
@@ -62,7 +63,8 @@ static struct cld_parts *new_parts(struct cld_event *command, uint32_t count) {
     struct cld_launch_message *message = command->kernel.message;
     parts->command = command;
     parts->count = parts->unsent = parts->left = count;
-    parts->uses = calloc((size_t)count * (command->mem_count + 1), sizeof *parts->uses);
+    parts->uses = calloc((size_t)(count + 1) * (command->mem_count + 1), sizeof *parts->uses);
+    parts->all = parts->uses ? parts->uses + (size_t)count * command->mem_count : NULL;
     bool is_made = parts->uses;
     for (uint32_t i = 0; i < count && is_made; i++) {
         struct cld_launch_part *part = &parts->parts[i];
@@ -104,7 +106,7 @@ static struct cld_bytes_range moved(struct cld_bytes_range range, size_t by) {
 struct arguments {
     const struct cld_kernel *kernel;
     uint32_t count;
-    size_t *sizes;                       /* bytes; 0 of what is no buffer */
+    struct cld_extent_memory *memories;
     struct cld_argument_extent *extents; /* of one part */
 };
 
@@ -143,12 +145,12 @@ static bool add_sum(struct cld_parts *parts, struct cld_mem *root, const struct 
 /* What a part uses of each memory object. False: it is not known. */
 static bool find_uses(struct cld_event *command, const struct arguments *arguments,
                       struct cld_launch_part *part) {
-    if (!cld_extents_of(command, &part->groups, arguments->sizes, arguments->extents))
+    if (!cld_extents_of(command, &part->groups, arguments->memories, arguments->extents))
         return false;
     memset(part->uses, 0, command->mem_count * sizeof *part->uses);
     for (uint32_t i = 0; i < arguments->count; i++) {
         const struct cld_argument_extent *extent = &arguments->extents[i];
-        if (!arguments->sizes[i])
+        if (!arguments->memories[i].size)
             continue;
         struct cld_mem *mem = arguments->kernel->mems[i], *root = cld_root_of(mem);
         uint32_t place = index_of(command, mem);
@@ -317,14 +319,19 @@ static bool try_cut(struct cld_event *command, const struct arguments *arguments
     return true;
 }
 
-/* Memory objects are known to the cluster, and images are read only. */
-static bool may_be_cut(struct cld_event *command, const struct cld_kernel *kernel, size_t *sizes) {
+/* All memory objects are known to the cluster. */
+static bool may_be_cut(struct cld_event *command, const struct cld_kernel *kernel,
+                       struct cld_extent_memory *memories) {
     const struct cld_kernel_info *info = kernel->info;
     bool may_be = info->extent_count;
-    for (uint32_t i = 0; i < info->arg_count && may_be; i++) {
-        const struct cld_arg_info *arg = &info->args[i];
-        sizes[i] = arg->kind == CLD_ARG_GLOBAL && kernel->mems[i] ? kernel->mems[i]->size : 0;
-        may_be = arg->kind != CLD_ARG_IMAGE || arg->access == CLD_READ_ONLY;
+    for (uint32_t i = 0; i < info->arg_count; i++) {
+        uint8_t kind = info->args[i].kind;
+        const struct cld_mem *mem = kind == CLD_ARG_GLOBAL || kind == CLD_ARG_IMAGE ? kernel->mems[i] : NULL;
+        if (!mem)
+            continue;
+        memories[i].size = mem->size;
+        if (mem->image && mem->image->group.pixels == 1)
+            memories[i].image = &mem->image->desc;
     }
     pthread_mutex_lock(&cld_cluster_lock);
     for (uint32_t i = 0; i < command->mem_count && may_be; i++)
@@ -333,30 +340,50 @@ static bool may_be_cut(struct cld_event *command, const struct cld_kernel *kerne
     return may_be;
 }
 
+/* What parts use together; of what they combine that is both what is read and what is written. */
+static void unite_uses(struct cld_event *command, struct cld_parts *parts) {
+    for (uint32_t i = 0; i < command->mem_count; i++) {
+        struct cld_part_use *all = &parts->all[i];
+        *all = parts->parts[0].uses[i];
+        for (uint32_t p = 1; p < parts->count; p++) {
+            all->read = hull(all->read, parts->parts[p].uses[i].read);
+            all->written = hull(all->written, parts->parts[p].uses[i].written);
+        }
+        for (uint32_t s = 0; s < parts->sum_count && all->is_known; s++)
+            if (cld_root_of(cld_mem_at(command, i))->copies == parts->sums[s].copies) {
+                all->read = hull(all->read, parts->sums[s].range);
+                all->written = hull(all->written, parts->sums[s].range);
+            }
+    }
+}
+
 static struct cld_parts *cut(struct cld_event *command, const struct cld_kernel *kernel,
                              struct cld_worker **workers, uint32_t count) {
     const uint64_t *items = command->kernel.launch.global_size;
     uint64_t most = items[0] > items[1] ? items[0] : items[1];
     most = items[2] > most ? items[2] : most;
     uint32_t arg_count = kernel->info->arg_count;
-    struct arguments arguments = {kernel, arg_count, calloc(arg_count + 1, sizeof(size_t)),
+    struct arguments arguments = {kernel, arg_count, calloc(arg_count + 1, sizeof(struct cld_extent_memory)),
                                   calloc(arg_count + 1, sizeof(struct cld_argument_extent))};
     struct cld_parts *parts = NULL;
     bool is_cut = false;
-    if (most > 1 && arguments.sizes && arguments.extents && may_be_cut(command, kernel, arguments.sizes))
+    if (most > 1 && arguments.memories && arguments.extents &&
+        may_be_cut(command, kernel, arguments.memories))
         parts = new_parts(command, most < count ? (uint32_t)most : count);
     for (uint32_t i = 0; parts && i < parts->count; i++)
         parts->parts[i].worker = workers[i];
     for (uint32_t i = 3; parts && !is_cut && i--;)
         is_cut = try_cut(command, &arguments, parts, i);
-    free(arguments.sizes);
+    free(arguments.memories);
     free(arguments.extents);
     if (parts && !is_cut) {
         cld_parts_free(parts);
         return NULL;
     }
-    if (parts)
+    if (parts) {
         parts->is_cut = true;
+        unite_uses(command, parts);
+    }
     return parts;
 }
 

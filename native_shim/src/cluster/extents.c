@@ -9,7 +9,7 @@
 
 #include "kernel/kernel.h"
 
-/* As in extents.py, and in traffic/polynomial.py. */
+/* As in extents.py, terms.py, and in traffic/polynomial.py. */
 enum {
     END,
     NUMBER,
@@ -29,6 +29,7 @@ enum {
     ALL
 };
 enum { ARGUMENT, GLOBAL_SIZE, LOCAL_SIZE, GROUPS, OFFSET, GLOBAL_ID, LOCAL_ID, GROUP_ID };
+enum { ELEMENT_SIZE = 9, ROW_PITCH, SLICE_PITCH, WIDTH, HEIGHT, DEPTH, LAYERS };
 
 enum { MOST_STACK = 48, DIMENSIONS = 3 };
 
@@ -42,6 +43,7 @@ static const struct interval any = {INT64_MIN, INT64_MAX}, none = {1, 0};
 struct reader {
     const struct cld_event *launch;
     const struct cld_group_range *groups;
+    const struct cld_extent_memory *memories;
     const int64_t *at, *end;
     bool is_lost;
 };
@@ -84,11 +86,32 @@ static struct interval argument_value(struct reader *reader, int64_t number) {
     return value == INT64_MIN || value == INT64_MAX ? any : (struct interval){value, value};
 }
 
+static bool is_image(const struct reader *reader, int64_t argument) {
+    const struct cld_kernel_info *info = reader->launch->kernel.info;
+    return argument >= 0 && argument < info->arg_count && info->args[argument].kind == CLD_ARG_IMAGE;
+}
+
+static struct interval image_value(struct reader *reader, int64_t kind, int64_t argument) {
+    const struct cld_image_desc *image = NULL;
+    if (is_image(reader, argument))
+        image = reader->memories[argument].image;
+    else
+        reader->is_lost = true;
+    if (!image)
+        return any;
+    const uint64_t fields[] = {image->element_size,        image->row_pitch,        image->slice_pitch,
+                               (uint64_t)image->width,     (uint64_t)image->height, (uint64_t)image->depth,
+                               (uint64_t)image->array_size};
+    return from(fields[kind - ELEMENT_SIZE], fields[kind - ELEMENT_SIZE]);
+}
+
 static struct interval symbol(struct reader *reader) {
     const struct cld_launch *launch = &reader->launch->kernel.launch;
     int64_t kind = next(reader), number = next(reader);
     if (kind == ARGUMENT)
         return argument_value(reader, number);
+    if (kind >= ELEMENT_SIZE && kind <= LAYERS)
+        return image_value(reader, kind, number);
     const uint64_t *sizes[] = {NULL, launch->global_size, launch->local_size, launch->num_groups,
                                launch->global_offset};
     if (kind < 0 || kind > OFFSET || number < 0 || number >= DIMENSIONS) {
@@ -307,9 +330,14 @@ static void include(struct cld_bytes_range *range, size_t begin, size_t end) {
     range->end = end > range->end ? end : range->end;
 }
 
-static void read_access(struct reader *reader, const size_t *sizes, struct cld_argument_extent *extents) {
+static void read_access(struct reader *reader, struct cld_argument_extent *extents) {
     int64_t argument = next(reader), kind = next(reader), bytes = next(reader);
     bool is_known = true;
+    if (!bytes && is_image(reader, argument)) {
+        const struct cld_image_desc *image = reader->memories[argument].image;
+        is_known = image;
+        bytes = image ? image->element_size : 1;
+    }
     for (int64_t assumptions = next(reader); assumptions > 0 && !reader->is_lost; assumptions--) {
         int64_t bits = next(reader), is_signed = next(reader);
         is_known &= fits(value(reader), bits, is_signed);
@@ -317,10 +345,10 @@ static void read_access(struct reader *reader, const size_t *sizes, struct cld_a
     struct interval place = value(reader), end = add(place, (struct interval){bytes, bytes});
     if (argument < 0 || argument >= reader->launch->kernel.info->arg_count || bytes < 1)
         reader->is_lost = true;
-    if (reader->is_lost || is_empty(place) || !sizes[argument])
+    if (reader->is_lost || is_empty(place) || !reader->memories[argument].size)
         return;
     /* What lies outside of the buffer no work-item may touch. */
-    size_t size = sizes[argument];
+    size_t size = reader->memories[argument].size;
     bool is_all = !is_known || is_any(place) || is_any(end);
     if (!is_all && (end.high <= 0 || (uint64_t)greatest(place.low, 0) >= size))
         return;
@@ -342,12 +370,13 @@ static void read_access(struct reader *reader, const size_t *sizes, struct cld_a
     }
 }
 
-bool cld_extents_of(const struct cld_event *launch, const struct cld_group_range *groups, const size_t *sizes,
-                    struct cld_argument_extent *extents) {
+bool cld_extents_of(const struct cld_event *launch, const struct cld_group_range *groups,
+                    const struct cld_extent_memory *memories, struct cld_argument_extent *extents) {
     const struct cld_kernel_info *info = launch->kernel.info;
-    struct reader reader = {launch, groups, info->extents, info->extents + info->extent_count, false};
+    struct reader reader = {launch, groups, memories, info->extents, info->extents + info->extent_count,
+                            false};
     memset(extents, 0, info->arg_count * sizeof *extents);
     while (reader.at < reader.end && !reader.is_lost)
-        read_access(&reader, sizes, extents);
+        read_access(&reader, extents);
     return !reader.is_lost;
 }

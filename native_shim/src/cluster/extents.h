@@ -3,6 +3,7 @@
 #ifndef CLD_EXTENTS_H
 #define CLD_EXTENTS_H
 
+#include "abi/image_abi.h"
 #include "runtime/command.h"
 
 enum { CLD_EXTENT_READS = 1, CLD_EXTENT_WRITES = 2, CLD_EXTENT_COMBINES = 4 };
@@ -20,6 +21,12 @@ enum cld_combination {
     CLD_COMBINATIONS,
 };
 
+/* The memory object that an argument is, if it is one. */
+struct cld_extent_memory {
+    size_t size;                        /* bytes; 0: it is none */
+    const struct cld_image_desc *image; /* of an image of which each pixel has bytes of its own, or NULL */
+};
+
 struct cld_bytes_range {
     size_t begin, end; /* of an argument; begin == end: none */
 };
@@ -30,9 +37,9 @@ struct cld_argument_extent {
     bool is_mixed;       /* it is combined in several ways */
 };
 
-/* Of a launch with sizes and arguments, whose kernel has extents. sizes: bytes of each argument's memory
- * object, 0 of others. extents: as many. False: the numbers make no sense. */
-bool cld_extents_of(const struct cld_event *launch, const struct cld_group_range *groups, const size_t *sizes,
-                    struct cld_argument_extent *extents);
+/* Of a launch with sizes and arguments, whose kernel has extents. memories, extents: of each argument. False:
+ * the numbers make no sense, or not for these images. */
+bool cld_extents_of(const struct cld_event *launch, const struct cld_group_range *groups,
+                    const struct cld_extent_memory *memories, struct cld_argument_extent *extents);
 
 #endif

@@ -10,6 +10,7 @@
 #include "cluster/cluster.h"
 #include "cluster/extents.h"
 #include "cluster/messages.h"
+#include "cluster/worth.h"
 #include "memory/mem.h"
 
 struct cld_answer {
@@ -34,6 +35,7 @@ struct cld_worker {
     bool is_listed;                       /* among those that there may be something to send to: */
     struct cld_worker *next_listed;
     struct cld_worker_set asked, reachable; /* workers that it is to connect with, and can send to */
+    struct cld_link link;
 };
 
 /* Something to be sent, to one worker. */
@@ -55,6 +57,7 @@ struct cld_request {
     struct cld_worker *from; /* of a transfer */
     uint64_t version;        /* that it is of */
     struct cld_sum *sum;     /* what is read is to be combined with; or NULL */
+    uint64_t sent;           /* when, to a worker that had nothing else to do; else 0 */
 };
 
 /* A segment that is on its way here, in parts. */
@@ -66,6 +69,8 @@ struct cld_fetch {
     uint32_t missing; /* parts */
     bool failed;      /* one of these was an error */
 };
+
+struct cld_part_use;
 
 /* What a command does with a memory object, and with which bytes of its root's. */
 enum cld_use { CLD_USES_NOTHING, CLD_READS, CLD_WRITES, CLD_WRITES_ALL };
@@ -83,6 +88,10 @@ struct cld_mem *cld_mem_at(const struct cld_event *command, uint32_t i);
 /* What a command does with its memory object of that number, which may be nothing. uses_all: whether all of
  * each is taken for used, which is settled then. False: no memory. With the lock held. */
 bool cld_find_used(const struct cld_event *command, uint32_t i, bool uses_all, struct cld_used *used);
+
+/* The same of a launch on all workers, of which a part uses no more than that. */
+bool cld_find_used_by(const struct cld_event *command, uint32_t i, const struct cld_part_use *use,
+                      struct cld_used *used);
 
 /* Whether a memory object is in so many pieces that it had better be in one place. With the lock held. */
 bool cld_is_cut_up(const struct cld_event *command);
@@ -144,6 +153,8 @@ struct cld_launch_part {
     struct cld_worker *worker;
     struct cld_group_range groups;
     struct cld_part_use *uses; /* of each memory object of the launch */
+    size_t lacks;              /* bytes of these that the worker did not have */
+    uint64_t taken, arrived;   /* ns that it executed the part, if it did; and when that was known here */
 };
 
 /* Numbers of a memory object that the parts of a launch add up, or combine in another way. The workers begin
@@ -160,13 +171,17 @@ struct cld_parts {
     struct cld_whole whole; /* of whose nodes each part's command is one */
     struct cld_event *command;
     bool is_cut, is_sent, has_ended;
+    bool is_chosen; /* whether it is to be cut */
+    bool is_timed;  /* it was sent at `sent`, to workers that had nothing else to do */
+    uint64_t sent;
     uint32_t count, unsent;
     uint32_t left; /* parts, and requests for sums, that have not ended */
     uint32_t sum_count;
     bool holds_sums;
     struct cld_sum *sums;
     struct cld_part_use *uses;
-    struct cld_parts *next; /* of those that were sent, in this order */
+    struct cld_part_use *all; /* what all parts use together, of one that is cut */
+    struct cld_parts *next;   /* of those that were sent, in this order */
     struct cld_launch_part parts[];
 };
 
@@ -184,7 +199,21 @@ void cld_parts_free(struct cld_parts *parts);
 /* Without the lock: sends the parts that can be sent. False: the launch has failed before (whole.c). */
 bool cld_parts_start(struct cld_event *command, struct cld_ready *ready);
 
+/* Why a launch that could be cut is not. */
+struct cld_choice {
+    bool is_joined; /* it is not */
+    bool is_owed;   /* for the sake of the next ones */
+    struct cld_way in_parts, by_one;
+};
+void cld_choice_log(const struct cld_event *command, const struct cld_choice *choice);
+
 /* What follows is called with the lock held. */
+
+/* Makes one part of a launch that is not worth cutting; once (choice.c). */
+void cld_parts_choose(struct cld_parts *parts, struct cld_choice *choice);
+/* It is about to be sent. And has ended without an error. */
+void cld_parts_time(struct cld_parts *parts);
+void cld_parts_learn(const struct cld_parts *parts);
 
 /* A part was sent. */
 void cld_part_sent(struct cld_launch_part *part, struct cld_ready *ready);
@@ -302,6 +331,11 @@ void cld_transfers_forget(const struct cld_copies *copies);
 /* What the worker was to send never comes: the transfer of that number, or 0: all. peer: to that worker only,
  * or NULL. */
 void cld_transfers_miss(const struct cld_worker *from, const struct cld_worker *peer, uint64_t number);
+
+/* Nothing was sent to it that it has not answered, and nothing is to be. */
+static inline bool cld_is_idle(const struct cld_worker *worker) {
+    return !worker->oldest && !worker->first && !worker->under_way;
+}
 
 /* Numbers of programs, memory objects, requests: none is ever used again. */
 uint64_t cld_cluster_number(void);

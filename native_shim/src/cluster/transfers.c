@@ -70,6 +70,8 @@ bool cld_transfer(struct cld_copies *copies, struct cld_worker *from, struct cld
     request->copies = copies;
     request->from = from;
     request->version = copies->version;
+    if (!cld_is_idle(from))
+        request->sent = 0;
     copies->transfers++;
     cld_send(from, send);
     cld_send(to, receive);

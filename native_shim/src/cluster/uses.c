@@ -40,11 +40,11 @@ static enum cld_use use_of(const struct cld_event *command, const struct cld_mem
     }
 }
 
-/* What one part of a launch on all workers uses, if that is known. */
+/* What one part of a launch on all workers uses. */
 static const struct cld_part_use *part_use(const struct cld_event *command, uint32_t i) {
     bool is_launch = command->operation == &cld_cluster_operation && command->kernel.message;
     const struct cld_launch_part *part = is_launch ? command->kernel.message->part : NULL;
-    return part && part->uses[i].is_known ? &part->uses[i] : NULL;
+    return part ? &part->uses[i] : NULL;
 }
 
 static void take_part(struct cld_used *used, const struct cld_part_use *part) {
@@ -56,8 +56,8 @@ static void take_part(struct cld_used *used, const struct cld_part_use *part) {
     used->end = !writes || (reads && part->read.end > part->written.end) ? part->read.end : part->written.end;
 }
 
-/* False: no memory. What it uses may be nothing. */
-static bool find_used(const struct cld_event *command, uint32_t i, struct cld_used *used) {
+bool cld_find_used_by(const struct cld_event *command, uint32_t i, const struct cld_part_use *part,
+                      struct cld_used *used) {
     struct cld_mem *mem = cld_mem_at(command, i);
     *used = (struct cld_used){.use = mem ? use_of(command, mem, i) : CLD_USES_NOTHING};
     if (!used->use)
@@ -65,8 +65,7 @@ static bool find_used(const struct cld_event *command, uint32_t i, struct cld_us
     const uint8_t *data = cld_root_of(mem)->data;
     if (!(used->copies = cld_copies_of(mem)))
         return false;
-    const struct cld_part_use *part = part_use(command, i);
-    if (part) {
+    if (part && part->is_known) {
         take_part(used, part);
         return true;
     }
@@ -89,7 +88,7 @@ static bool find_used(const struct cld_event *command, uint32_t i, struct cld_us
 }
 
 bool cld_find_used(const struct cld_event *command, uint32_t i, bool uses_all, struct cld_used *used) {
-    if (!find_used(command, i, used))
+    if (!cld_find_used_by(command, i, part_use(command, i), used))
         return false;
     if (!used->use || !uses_all)
         return true;

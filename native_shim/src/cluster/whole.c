@@ -52,6 +52,8 @@ static struct cld_event *leave(struct cld_parts *parts, cl_int status, struct cl
     if (--parts->left)
         return NULL;
     parts->has_ended = true;
+    if (!atomic_load_explicit(&parts->command->error, memory_order_relaxed))
+        cld_parts_learn(parts);
     cld_sums_end(parts, again);
     if (parts->command->profiled)
         note_times(parts);
@@ -114,6 +116,7 @@ static struct cld_event *start_parts(struct cld_parts *parts, struct cld_ready *
     enum cld_readiness readiness[CLD_MOST_WORKERS];
     struct cld_event *failed = NULL;
     uint32_t count = parts->count;
+    cld_parts_time(parts);
     for (uint32_t i = 0; i < count; i++) {
         struct cld_launch_part *part = &parts->parts[i];
         if (!part->worker)
@@ -121,6 +124,7 @@ static struct cld_event *start_parts(struct cld_parts *parts, struct cld_ready *
         part->command->times[CLD_TIME_SUBMIT] = parts->command->times[CLD_TIME_SUBMIT];
         part->command->times[CLD_TIME_START] = parts->command->times[CLD_TIME_START];
         readiness[i] = cld_launch_gather(part->command, part->worker);
+        parts->is_timed &= readiness[i] == CLD_IS_READY;
     }
     for (uint32_t i = 0; i < count; i++)
         if (readiness[i] == CLD_IS_READY &&
@@ -140,7 +144,12 @@ static struct cld_event *start_parts(struct cld_parts *parts, struct cld_ready *
 
 bool cld_parts_start(struct cld_event *command, struct cld_ready *ready) {
     struct cld_parts *parts = command->kernel.message->parts;
+    struct cld_choice choice;
     parts->whole.ended = part_ended;
+    pthread_mutex_lock(&cld_cluster_lock);
+    cld_parts_choose(parts, &choice);
+    pthread_mutex_unlock(&cld_cluster_lock);
+    cld_choice_log(command, &choice);
     pthread_mutex_lock(&cld_cluster_lock);
     if (!cld_sums_gather(command, parts)) {
         bool has_failed = atomic_load_explicit(&command->error, memory_order_relaxed);

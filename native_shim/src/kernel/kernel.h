@@ -11,6 +11,7 @@
 struct cld_code;             /* loader/load.h: a mapped object file */
 struct cld_mem;              /* memory/mem.h */
 struct cld_variant;          /* kernel/variant.h */
+struct cld_works;            /* cluster/worth.h */
 struct cld_program_variable; /* kernel/program_symbols.h */
 struct cld_program_function; /* the same */
 
@@ -180,6 +181,7 @@ struct cld_kernel_info {
     struct cld_prefetch_trial ahead; /* whether it pays to do so, for READS_AHEAD */
     _Atomic uint32_t launches;       /* counts the short ones, of which only some are timed */
     struct cld_alone alone;          /* whether one thread executes them sooner than several */
+    struct cld_works *works;         /* malloced: the same of workers of a cluster, or NULL */
 };
 
 struct cld_kernel {

@@ -42,5 +42,6 @@ void cld_kernel_info_drop(struct cld_kernel_info *info) {
     free(info->blocks);
     free(info->account);
     free(info->extents);
+    free(info->works);
     free(info);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/mean.h"
 #include "base/stacks.h"
 #include "base/thread.h"
 #include "launch/fault.h"
@@ -12,8 +13,7 @@
 #include "launch/privatised_histogram.h"
 #include "runtime/worker.h"
 
-/* A running mean, in 1/1024 ns per work-item. A thread that the system interrupts takes thousands of times as
- * long: one measurement raises the mean by three quarters at most. Threads may lose each other's updates. */
+/* A running mean, in 1/1024 ns per work-item. Threads may lose each other's updates. */
 void cld_launch_learn(struct cld_event *command, uint64_t time, uint64_t units) {
     struct cld_kernel_info *info = command->kernel.info;
     struct cld_ab_run *trial = cld_trial_of(command);
@@ -24,10 +24,7 @@ void cld_launch_learn(struct cld_event *command, uint64_t time, uint64_t units) 
     const uint64_t *size = command->kernel.launch.local_size;
     double old = (double)atomic_load_explicit(&info->item_time, memory_order_relaxed);
     double now = (double)time * 1024 / ((double)units * (double)(size[0] * size[1] * size[2]));
-    double mean = !old        ? now
-                  : now < old ? (old + now) / 2
-                              : old + ((now < 4 * old ? now : 4 * old) - old) / 4;
-    atomic_store_explicit(&info->item_time, (uint64_t)ceil(mean), memory_order_relaxed);
+    atomic_store_explicit(&info->item_time, (uint64_t)ceil(cld_mean(old, now)), memory_order_relaxed);
 }
 
 static inline __attribute__((always_inline)) void

@@ -150,8 +150,8 @@ def cluster(distributed, environment) -> Iterator[Cluster]:
 
 @pytest.fixture(scope="package")
 def whole(cluster) -> Hosts:
-    """Its programs have a device that is all workers, too."""
-    return Hosts(f"{cluster.address};whole", cluster.environment)
+    """Its programs have a device that is all workers, too, on which all is cut that can be."""
+    return Hosts(f"{cluster.address};whole", cluster.environment | {"CL_DRIVER_CLUSTER_CUT": "always"})
 
 
 @pytest.fixture

@@ -21,11 +21,63 @@ def test_scene(whole, tmp_path, scene, alone):
     assert log.read_text().count("one worker executes the launch") == alone
 
 
+@pytest.mark.parametrize(
+    "scene, alone", [("planes", 0), ("outside", 0), ("data", 1), ("kinds", 0), ("views", 0)]
+)
+def test_images_that_are_written(whole, tmp_path, scene, alone):
+    log = tmp_path / "log"
+    whole.run(scene, module="whole_images", CL_DRIVER_LOG="calls", CL_DRIVER_LOG_FILE=str(log))
+    assert log.read_text().count("one worker executes the launch") == alone
+
+
 @pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.release)])
 def test_random_kernels(whole, tmp_path, seed):
     log = tmp_path / "log"
     whole.run(str(seed), "40", module="random_cuts", CL_DRIVER_LOG="calls", CL_DRIVER_LOG_FILE=str(log))
     assert log.read_text().count("one worker executes the launch") < 20
+
+
+def test_random_kernels_that_are_cut_at_first(whole, tmp_path):
+    """Contents that parts have left on all workers one worker goes on with, and the other way round."""
+    log = tmp_path / "log"
+    more = {"CL_DRIVER_CLUSTER_CUT": "measured", "CL_DRIVER_LOG": "calls", "CL_DRIVER_LOG_FILE": str(log)}
+    whole.run("3", "20", "4", module="random_cuts", **more)
+    assert 20 <= log.read_text().count("instead of") < 80
+
+
+def test_launches_of_little_work(whole, tmp_path):
+    """By what it has measured the driver cuts those that take longer than messages, and no others."""
+    log = tmp_path / "log"
+    more = {"CL_DRIVER_CLUSTER_CUT": "measured", "CL_DRIVER_LOG": "calls", "CL_DRIVER_LOG_FILE": str(log)}
+    whole.run("little", module="whole", **more)
+    text = log.read_text()
+    # Each is cut the first time, and until its contents are worth moving.
+    assert 60 <= text.count("one worker executes the launch of in_place") < 120
+    assert 30 <= text.count("one worker executes the launch of histogram") < 60
+    assert "one worker executes the launch of bodies" not in text
+
+
+@pytest.mark.parametrize("scene", ["few_rows", "few_sums"])
+def test_little_work_of_one_kind(whole, tmp_path, scene):
+    """No launch has nothing but its message."""
+    log = tmp_path / "log"
+    more = {"CL_DRIVER_CLUSTER_CUT": "measured", "CL_DRIVER_LOG": "calls", "CL_DRIVER_LOG_FILE": str(log)}
+    whole.run(scene, module="whole", **more)
+    assert 20 <= log.read_text().count("one worker executes the launch") < 60
+
+
+def test_messages_that_take_long(far, tmp_path):
+    """What is worth cutting depends on the link: work of less time than a message takes is not."""
+    log = tmp_path / "log"
+    place = f"{far.address};whole"
+    far.run(
+        "some_work",
+        module="whole",
+        CL_DRIVER_CLUSTER=place,
+        CL_DRIVER_LOG="calls",
+        CL_DRIVER_LOG_FILE=str(log),
+    )
+    assert 4 <= log.read_text().count("one worker executes the launch of bodies") < 16
 
 
 def test_a_worker_that_is_killed(own_cluster):

@@ -124,6 +124,9 @@ class Whole(Host):
         self.launched.append(event.value or 0)
         return self.launched[-1]
 
+    def finish(self) -> None:
+        self.cl.ok("clFinish", self.queue)
+
     def values(self, buffer: int, like: np.ndarray) -> np.ndarray:
         data = ctypes.create_string_buffer(like.nbytes)
         self.cl.ok("clEnqueueReadBuffer", self.queue, buffer, 1, 0, like.nbytes, data, 0, None, None)
@@ -264,6 +267,73 @@ def alone() -> None:
         expected = numbers.copy()
         expected[4:-4:2] += numbers[4 + place : numbers.size - 4 + place : 2]
         assert (whole.values(x, numbers) == expected).all()
+
+
+def little() -> None:
+    """Launches that are soon done, and some that are not, which share their memory."""
+    whole = Whole()
+    numbers = RANDOM.integers(0, 1 << 20, 64 * 30, dtype=np.int32)
+    x, expected = whole.array(numbers), numbers.copy()
+    data, bins = RANDOM.integers(0, 256, 4096, dtype=np.uint8), np.zeros(256, np.uint32)
+    source, counts = whole.array(data), whole.array(bins)
+    for i in range(120):
+        whole.run("in_place", (numbers.size,), x, local=(64,))
+        expected = 3 * expected + np.repeat(np.arange(30, dtype=np.int32), 64)
+        if i % 2:
+            whole.run("histogram", (data.size,), source, counts)
+        if i % 3 == 0:  # else many are sent together
+            whole.finish()
+    assert (whole.values(x, numbers) == expected).all()
+    assert (whole.values(counts, bins) == 60 * np.bincount(data, minlength=256)).all()
+    n = 1 << 14
+    values = RANDOM.random((n, 4), dtype=np.float32)
+    buffers = [whole.array(values), whole.empty(16 * n)]
+    for step in range(6):
+        whole.run("bodies", (n,), buffers[step % 2], buffers[1 - step % 2], np.uint32(n))
+        whole.finish()
+    d = values[None] - values[:64, None]
+    d[:, :, 3] = 0
+    force = (d / np.sqrt((d * d).sum(2) + 0.01)[:, :, None]).sum(1)
+    whole.run("bodies", (n,), whole.array(values), buffers[0], np.uint32(n))
+    found = whole.values(buffers[0], values)[:64]
+    assert np.allclose(found, values[:64] + 0.001 * force, rtol=1e-3, atol=1e-3)
+
+
+def some_work() -> None:
+    """Some ms of work for each launch, whose parts want what the others have written."""
+    whole = Whole()
+    n = 1 << 13
+    values = RANDOM.random((n, 4), dtype=np.float32)
+    buffers = [whole.array(values), whole.array(values)]
+    for step in range(16):
+        whole.run("bodies", (n,), buffers[step % 2], buffers[1 - step % 2], np.uint32(n))
+        whole.finish()
+
+
+def few_rows() -> None:
+    """A stencil alone, whose parts want something of one another each time."""
+    whole = Whole()
+    values = RANDOM.random((24, 16), dtype=np.float32)
+    buffers, e = [whole.array(values), whole.array(values)], values.copy()
+    for step in range(60):
+        whole.run("stencil", (16, 24), buffers[step % 2], buffers[1 - step % 2], np.int32(16), np.int32(24),
+                  local=(16, 4))  # fmt: skip
+        whole.finish()
+        new = e.copy()
+        new[1:-1, 1:-1] = 0.2 * (e[1:-1, 1:-1] + e[1:-1, :-2] + e[1:-1, 2:] + e[:-2, 1:-1] + e[2:, 1:-1])
+        e = new
+    assert np.allclose(whole.values(buffers[0], values), e, rtol=1e-4)
+
+
+def few_sums() -> None:
+    """A histogram alone, which is added up here and never read."""
+    whole = Whole()
+    data, bins = RANDOM.integers(0, 256, 4096, dtype=np.uint8), np.zeros(256, np.uint32)
+    source, counts = whole.array(data), whole.array(bins)
+    for _ in range(60):
+        whole.run("histogram", (data.size,), source, counts)
+        whole.finish()
+    assert (whole.values(counts, bins) == 60 * np.bincount(data, minlength=256)).all()
 
 
 def ids() -> None:

@@ -7,6 +7,7 @@
 enum { END, NUMBER, SYMBOL, ADD, MULTIPLY, DIVIDE, REMAINDER, LEAST, GREATEST, EITHER, IDS, ROUNDS, AT_MOST };
 enum { AT_LEAST = AT_MOST + 1, ASSUME, ALL };
 enum { ARGUMENT, GLOBAL_SIZE, LOCAL_SIZE, GROUPS, OFFSET, GLOBAL_ID, LOCAL_ID, GROUP_ID };
+enum { ELEMENT_SIZE = 9, ROW_PITCH, SLICE_PITCH, WIDTH, HEIGHT, DEPTH, LAYERS };
 enum { SIZE = 4096, TRIES = 300000, MOST = 64 };
 
 static struct cld_arg_info args[2] = {{.kind = CLD_ARG_GLOBAL},
@@ -15,13 +16,15 @@ static struct cld_kernel_info info = {.arg_count = 2, .args = args};
 static uint8_t block[16];
 static struct cld_event launch;
 static struct cld_argument_extent extents[2];
-static const size_t sizes[2] = {SIZE, 0};
+static const struct cld_image_desc image = {
+    .element_size = 8, .row_pitch = 200, .slice_pitch = 1000, .width = 24, .height = 4, .depth = 2};
+static struct cld_extent_memory memories[2] = {{.size = SIZE}};
 
 static bool evaluate(const int64_t *numbers, size_t count, uint64_t first, uint64_t last) {
     const struct cld_group_range groups = {0, first, last};
     info.extents = (int64_t *)(uintptr_t)numbers;
     info.extent_count = (uint32_t)count;
-    return cld_extents_of(&launch, &groups, sizes, extents);
+    return cld_extents_of(&launch, &groups, memories, extents);
 }
 
 #define EVALUATE(first, last, ...)                                                                           \
@@ -104,9 +107,40 @@ static void random_numbers(void) {
         }
         if (evaluate(numbers, count, 0, 3))
             for (int k = 0; k < 2; k++)
-                CHECK(extents[k].read.end <= sizes[k] && extents[k].written.end <= sizes[k] &&
-                      extents[k].combined.end <= sizes[k]);
+                CHECK(extents[k].read.end <= memories[k].size && extents[k].written.end <= memories[k].size &&
+                      extents[k].combined.end <= memories[k].size);
     }
+}
+
+/* A row of an image for each work-item of dimension 0, all of its pixels. */
+static void pixels(void) {
+    const int64_t at[] = {0,        2,        0,        0,       IDS,    GLOBAL_ID,    0,
+                          NUMBER,   0,        AT_LEAST, 0,       SYMBOL, HEIGHT,       0,
+                          NUMBER,   -1,       ADD,      AT_MOST, 0,      SYMBOL,       ROW_PITCH,
+                          0,        MULTIPLY, NUMBER,   0,       SYMBOL, WIDTH,        0,
+                          NUMBER,   -1,       ADD,      EITHER,  SYMBOL, ELEMENT_SIZE, 0,
+                          MULTIPLY, ADD,      END};
+    CHECK(!evaluate(at, sizeof at / sizeof *at, 0, 1)); /* it is no image */
+    args[0].kind = CLD_ARG_IMAGE;
+    CHECK(evaluate(at, sizeof at / sizeof *at, 0, 1)); /* whose pixels share bytes */
+    CHECK_IS(extents[0].written.end, SIZE);
+    CHECK(EVALUATE(0, 1, 0, 1, 0, 0, NUMBER, 0, SYMBOL, ELEMENT_SIZE, 0, MULTIPLY, END));
+    CHECK_IS(extents[0].read.end, SIZE);
+    memories[0].image = &image;
+    launch.kernel.launch.local_size[0] = 2;
+    CHECK(evaluate(at, sizeof at / sizeof *at, 0, 1));
+    CHECK_IS(extents[0].written.begin, 0);
+    CHECK_IS(extents[0].written.end, 200 + 24 * 8);
+    CHECK(evaluate(at, sizeof at / sizeof *at, 1, 8)); /* no more rows than it has */
+    CHECK_IS(extents[0].written.begin, 2 * 200);
+    CHECK_IS(extents[0].written.end, 3 * 200 + 24 * 8);
+    CHECK(evaluate(at, sizeof at / sizeof *at, 2, 8));
+    CHECK_IS(extents[0].written.end, 0);
+    CHECK(!EVALUATE(0, 1, 0, 2, 0, 0, SYMBOL, WIDTH, 1, END)); /* another argument */
+    CHECK(!EVALUATE(0, 1, 0, 2, 0, 0, SYMBOL, LAYERS + 1, 0, END));
+    launch.kernel.launch.local_size[0] = 16;
+    random_numbers();
+    memories[0].image = NULL;
 }
 
 int main(void) {
@@ -118,6 +152,7 @@ int main(void) {
         .global_size = {160, 1, 1}, .local_size = {16, 1, 1}, .num_groups = {10, 1, 1}, .work_dim = 1};
     values();
     malformed();
+    pixels();
     random_numbers();
     return 0;
 }

@@ -1,0 +1,250 @@
+/* Launches on all workers: which of those that can be cut are, and what their execution tells of the next.
+ *
+ * In parts a launch is executed sooner; but these are more messages, and contents that parts have of one
+ * another are moved. All of it is estimated from what was measured (worth.h). Until a launch of a kernel has
+ * come back its launches are cut: that may cost a few messages too many, while one worker alone might take
+ * for ever. */
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "base/mean.h"
+#include "base/settings.h"
+#include "cluster/internal.h"
+#include "kernel/executable.h"
+#include "kernel/kernel.h"
+#include "memory/mem.h"
+
+/* Running mean: the time that messages of a launch in parts take, until the last one has come back, divided
+ * by that of a message alone; 0: not known, and taken for 1. Either time depends on what else machines do. */
+static double parts_ratio;
+
+static uint64_t items_of(const struct cld_event *command) {
+    const uint64_t *size = command->kernel.launch.global_size;
+    return size[0] * size[1] * size[2];
+}
+
+/* Bytes that a worker lacks, by where they are. */
+struct lacking {
+    size_t here, elsewhere;
+};
+
+static void add_lacking(const struct cld_used *used, const struct cld_worker *worker,
+                        struct lacking *lacking) {
+    for (const struct cld_segment *segment = used->copies->segments; segment; segment = segment->next) {
+        size_t begin = segment->begin > used->begin ? segment->begin : used->begin;
+        size_t end = segment->end < used->end ? segment->end : used->end;
+        if (begin >= end || cld_set_has(&segment->valid, worker->number))
+            continue;
+        *(segment->is_here ? &lacking->here : &lacking->elsewhere) += end - begin;
+    }
+}
+
+/* What a worker lacks of uses of the memory objects of a launch. */
+static struct lacking find_lacking(const struct cld_event *command, const struct cld_part_use *uses,
+                                   const struct cld_worker *worker) {
+    struct lacking lacking = {0};
+    for (uint32_t i = 0; i < command->mem_count; i++) {
+        struct cld_used used;
+        if (cld_find_used_by(command, i, &uses[i], &used) && used.use)
+            add_lacking(&used, worker, &lacking);
+    }
+    return lacking;
+}
+
+/* What is not known of a worker is as it is of others. */
+static struct cld_link link_of(const struct cld_worker *worker) {
+    struct cld_link link = worker->link;
+    for (uint32_t i = 0; !(link.trip && link.byte_time) && (worker = cld_worker_at(i)); i++) {
+        link.trip = link.trip ? link.trip : worker->link.trip;
+        link.byte_time = link.byte_time ? link.byte_time : worker->link.byte_time;
+    }
+    return link;
+}
+
+/* What another worker has comes with a message of its own, one way. */
+static double elsewhere_time(const struct lacking *lacking, const struct cld_link *link) {
+    return lacking->elsewhere ? link->trip / 2 + (double)lacking->elsewhere * link->byte_time : 0;
+}
+
+/* This machine adds up what each worker has come to. */
+static double sums_time(const struct cld_parts *parts) {
+    double time = 0;
+    for (uint32_t i = 0; i < parts->sum_count; i++) {
+        const struct cld_sum *sum = &parts->sums[i];
+        double bytes = (double)(sum->range.end - sum->range.begin);
+        const struct cld_segment *segment = sum->copies->segments;
+        for (uint32_t p = 0; p < parts->count; p++)
+            time += bytes * link_of(parts->parts[p].worker).byte_time;
+        for (; segment; segment = segment->next) {
+            const struct cld_worker *holder = cld_worker_in(&segment->valid);
+            bool is_used = segment->begin < sum->range.end && segment->end > sum->range.begin;
+            if (is_used && !segment->is_here && holder)
+                time += link_of(holder).trip + bytes * link_of(holder).byte_time;
+        }
+    }
+    return time;
+}
+
+static void look_at_parts(struct cld_parts *parts, double time, double part, struct cld_way *way) {
+    double most = 0, longest = 0;
+    uint64_t groups = 0;
+    for (uint32_t i = 0; i < parts->count; i++)
+        groups += parts->parts[i].groups.last - parts->parts[i].groups.first;
+    *way = (struct cld_way){.contents = sums_time(parts)};
+    for (uint32_t i = 0; i < parts->count; i++) {
+        struct cld_launch_part *one = &parts->parts[i];
+        const struct cld_link link = link_of(one->worker);
+        struct lacking lacking = find_lacking(parts->command, one->uses, one->worker);
+        double moved = elsewhere_time(&lacking, &link);
+        double share = (double)(one->groups.last - one->groups.first) / (double)groups;
+        double taken = time * share / (double)one->worker->compute_units;
+        one->lacks = lacking.here + lacking.elsewhere;
+        way->contents += (double)lacking.here * link.byte_time; /* one after the other */
+        way->execution = taken > way->execution ? taken : way->execution;
+        most = moved > most ? moved : most;
+        longest = link.trip > longest ? link.trip : longest;
+    }
+    way->contents += most;
+    if (part)
+        way->execution = time * part;
+    way->messages = longest * (parts_ratio > 1 ? parts_ratio : 1);
+}
+
+/* The worker that lacks least. */
+static struct cld_worker *look_at_one(const struct cld_parts *parts, double time, struct cld_way *way,
+                                      size_t *lacks) {
+    struct cld_worker *best = NULL;
+    for (uint32_t i = 0; i < parts->count; i++) {
+        struct cld_worker *worker = parts->parts[i].worker;
+        struct lacking lacking = find_lacking(parts->command, parts->all, worker);
+        size_t size = lacking.here + lacking.elsewhere;
+        if (best && size >= *lacks)
+            continue;
+        const struct cld_link link = link_of(worker);
+        best = worker;
+        *lacks = size;
+        *way = (struct cld_way){.execution = time / (double)worker->compute_units,
+                                .messages = link.trip,
+                                .contents =
+                                    (double)lacking.here * link.byte_time + elsewhere_time(&lacking, &link)};
+    }
+    return best;
+}
+
+/* One part, of all groups. */
+static void join(struct cld_parts *parts, struct cld_worker *worker, size_t lacks) {
+    for (uint32_t i = 1; i < parts->count; i++)
+        free(parts->parts[i].command);
+    parts->count = parts->unsent = parts->left = 1;
+    parts->is_cut = false;
+    parts->sum_count = 0;
+    struct cld_launch_part *one = &parts->parts[0];
+    one->message.has_local_size = parts->command->kernel.message->has_local_size;
+    one->worker = worker;
+    one->uses = parts->all;
+    one->lacks = lacks;
+}
+
+static bool is_measured(void) {
+    return !cld_setting_is(CL_DRIVER_CLUSTER_CUT_SETTING, "always");
+}
+
+void cld_parts_choose(struct cld_parts *parts, struct cld_choice *choice) {
+    const struct cld_event *command = parts->command;
+    struct cld_kernel_info *info = command->kernel.info;
+    struct cld_way in_parts, by_one;
+    double time, part;
+    size_t lacks = 0;
+    *choice = (struct cld_choice){0};
+    if (!parts->is_cut || parts->is_chosen)
+        return;
+    parts->is_chosen = true;
+    for (uint32_t i = 0; i < parts->count; i++)
+        if (parts->parts[i].worker->is_gone) /* the launch fails */
+            return;
+    if (!info->works && !(info->works = calloc(1, sizeof *info->works)))
+        return;
+    uint64_t items = items_of(command);
+    struct cld_work *work = cld_work_of(info->works, items);
+    bool is_known = link_of(parts->parts[0].worker).trip && cld_work_expect(info->works, items, &time, &part);
+    if (!is_known)
+        time = part = 0;
+    look_at_parts(parts, time, part, &in_parts);
+    if (!is_known || !is_measured()) {
+        work->was_cut = true;
+        return;
+    }
+    struct cld_worker *worker = look_at_one(parts, time, &by_one, &lacks);
+    if (cld_is_worth_cutting(work, &in_parts, &by_one))
+        return;
+    join(parts, worker, lacks);
+    *choice = (struct cld_choice){true, cld_way_time(&by_one) > cld_way_time(&in_parts), in_parts, by_one};
+}
+
+void cld_choice_log(const struct cld_event *command, const struct cld_choice *choice) {
+    const struct cld_way *parts = &choice->in_parts, *one = &choice->by_one;
+    if (choice->is_joined)
+        cld_log(2,
+                "cluster: one worker executes the launch of %s: %.0f us of execution, %.0f of messages and "
+                "%.0f of contents, instead of %.0f, %.0f and %.0f in parts%s",
+                command->kernel.info->name, one->execution / 1e3, one->messages / 1e3, one->contents / 1e3,
+                parts->execution / 1e3, parts->messages / 1e3, parts->contents / 1e3,
+                choice->is_owed ? ", which is sooner for the next ones" : "");
+}
+
+void cld_parts_time(struct cld_parts *parts) {
+    const struct cld_executable *executable = parts->command->kernel.info->executable;
+    parts->is_timed = parts->is_chosen;
+    for (uint32_t i = 0; i < parts->count && parts->is_timed; i++) {
+        const struct cld_worker *worker = parts->parts[i].worker;
+        bool is_known = cld_set_has(&executable->cluster_workers, worker->number);
+        parts->is_timed &= is_known && cld_is_idle(worker);
+    }
+    parts->sent = cld_now();
+}
+
+/* What came back of launches that nothing else was sent with. */
+static void learn_links(const struct cld_parts *parts) {
+    double least = 0, most = 0;
+    const struct cld_launch_part *fastest = NULL;
+    size_t lacks = 0;
+    for (uint32_t i = 0; i < parts->count; i++) {
+        const struct cld_launch_part *part = &parts->parts[i];
+        double elapsed = (double)(part->arrived - parts->sent) - (double)part->taken;
+        if (elapsed <= 0)
+            return;
+        if (!fastest || elapsed < least) {
+            fastest = part;
+            least = elapsed;
+        }
+        most = elapsed > most ? elapsed : most;
+        lacks += part->lacks;
+    }
+    struct cld_link *link = &fastest->worker->link;
+    /* It may have waited for the others' messages, or for contents. */
+    if (!link->trip || least < link->trip)
+        cld_link_learn(link, least, 0);
+    else if (parts->count == 1)
+        cld_link_learn(link, least, (double)lacks);
+    if (parts->count > 1 && !lacks) {
+        /* One after the other; what took longer was held up by the execution of others' parts. */
+        double ratio = most / link->trip;
+        parts_ratio = cld_mean(parts_ratio, ratio < parts->count ? ratio : parts->count);
+    }
+}
+
+void cld_parts_learn(const struct cld_parts *parts) {
+    struct cld_works *works = parts->command->kernel.info->works;
+    double time = 0, longest = 0;
+    for (uint32_t i = 0; i < parts->count; i++) {
+        const struct cld_launch_part *part = &parts->parts[i];
+        if (!part->taken)
+            return;
+        time += (double)part->taken * (double)part->worker->compute_units;
+        longest = (double)part->taken > longest ? (double)part->taken : longest;
+    }
+    if (works && parts->is_chosen)
+        cld_work_learn(works, items_of(parts->command), time, parts->is_cut ? longest / time : 0);
+    if (parts->is_timed)
+        learn_links(parts);
+}
