@@ -43,6 +43,9 @@ from .types import (
     is_register,
 )
 
+# How instructions begin of which LLVM may make `x & mask` of 64 bits.
+_MASKINGS = ("and i64 ", "lshr i64 ")
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
@@ -139,6 +142,7 @@ class FunctionEmitter:
         self._order: dict[Block, int] = {}  # of blocks in the text
         self._next = 0
         self._loads: dict[str, int] = {}  # names of loads, and when each was emitted
+        self._masked: set[str] = set()  # names of what LLVM may make `x & mask` of
 
     # Text.
 
@@ -154,7 +158,18 @@ class FunctionEmitter:
         self.lines.append(f"  {name} = {text}")
         if text.startswith("load "):
             self._loads[name] = number
+        elif text.startswith(_MASKINGS) and self.options.aarch64:
+            self._masked.add(name)
         return name
+
+    def element(self, operand: str) -> str:
+        """A scalar that becomes an element of a vector.
+
+        LLVM for AArch64 takes elements of 64 bits `x & mask` for zero-extended 32 bits where the lower half of the
+        mask is all ones, whatever the upper one is, and multiplies the lower halves. It does not look through an
+        empty assembly.
+        """
+        return self.emit(f'call i64 asm "", "=r,0"(i64 {operand})') if operand in self._masked else operand
 
     def as_loaded(self, a: str, b: str) -> tuple[str, str]:
         """Two operands that may be exchanged: of two loads the later one comes last. It is what LLVM makes an
@@ -279,7 +294,7 @@ class FunctionEmitter:
         vector = "poison"
         for i, component in enumerate(components):
             if component is not None:
-                vector = self.emit(f"insertelement {text} {vector}, {element} {component}, i32 {i}")
+                vector = self.emit(f"insertelement {text} {vector}, {element} {self.element(component)}, i32 {i}")
         return vector
 
     def components(self, value: Value) -> list[str]:
@@ -324,7 +339,7 @@ class FunctionEmitter:
         if not is_register(operand):
             return f.splat(element, operand)
         t = f(element)
-        first = self.emit(f"insertelement {t} poison, {element} {operand}, i32 0")
+        first = self.emit(f"insertelement {t} poison, {element} {self.element(operand)}, i32 0")
         return self.emit(f"shufflevector {t} {first}, {t} poison, <{f.count} x i32> zeroinitializer")
 
     def is_same_in_lanes(self, value: Value) -> bool:

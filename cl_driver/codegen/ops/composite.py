@@ -74,7 +74,8 @@ def composite_insert(e: FunctionEmitter, i: Instruction) -> None:
     if len(indices) > 1 and base == "poison":
         vector = "poison"
     vector_text = ir_type(path[-2])
-    vector = e.emit(f"insertelement {vector_text} {vector}, {e.typed(value)}, i32 {indices[-1]}")
+    element = f"{ir_type(value.type)} {e.element(e.operand(value))}"
+    vector = e.emit(f"insertelement {vector_text} {vector}, {element}, i32 {indices[-1]}")
     if len(indices) > 1:
         outer = ", ".join(map(str, indices[:-1]))
         vector = e.emit(f"insertvalue {text} {base}, {vector_text} {vector}, {outer}")
@@ -122,7 +123,8 @@ def vector_insert_dynamic(e: FunctionEmitter, i: Instruction) -> None:
     vector, component, index = i.operands
     t = ir_type(vector.type)
     where = bounded_index(e, index, vector.type.count)
-    e.define(i, e.emit(f"insertelement {t} {_base_operand(e, vector)}, {e.typed(component)}, {where}"))
+    element = f"{ir_type(component.type)} {e.element(e.operand(component))}"
+    e.define(i, e.emit(f"insertelement {t} {_base_operand(e, vector)}, {element}, {where}"))
 
 
 def bounded_index(e: FunctionEmitter, index: Value, count: int) -> str:

@@ -260,7 +260,7 @@ class WideEmitter(WideOperands):
                 if isinstance(single, Components):
                     single = self.build_vector(i.type, single)
                 leaves = [
-                    self.emit(f"insertelement {t} {old}, {scalar} {element}, i32 {lane}")
+                    self.emit(f"insertelement {t} {old}, {scalar} {self.element(element)}, i32 {lane}")
                     for t, scalar, old, element in zip(
                         types, scalars, leaves, self.explode(i.type, single), strict=True
                     )

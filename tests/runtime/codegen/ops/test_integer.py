@@ -180,3 +180,26 @@ def test_24_bit_products():
     out = np.zeros(128, np.int32)
     Program(compile_c(text)).run("k", 64, 8, out, a, b)
     assert np.array_equal(out.reshape(64, 2), np.stack([a * b, a * b + 17], 1))
+
+
+MASKED = """
+kernel void masked(global ulong *out, global ulong2 *pairs, global const ulong *in, ulong a, ulong b) {
+    size_t i = get_global_id(0);
+    out[i] = (a & 0xFFFFFFFFFUL) * in[i] + (b << 24 >> 24) * (in[i] + 1);
+    pairs[i] = (ulong2)(a & 0x7FFFFFFFFFFFFFFFUL, b & 0x1FFFFFFFFUL) * (ulong2)(in[i], in[i] + 2);
+}
+"""
+
+
+@pytest.mark.parametrize("width", [1, 4, 8])
+def test_products_with_masked_bits(width):
+    """Masks whose lower halves are all ones: the bits above count, whatever vector the value is put into."""
+    a, b, most = 0xFEDCBA9876543210, 0x123456789ABCDEF, (1 << 64) - 1
+    values = [k * 0x9E3779B97F4A7C15 & most for k in range(N)]
+    out, pairs = np.zeros(N, np.uint64), np.zeros((N, 2), np.uint64)
+    arguments = out, pairs, np.array(values, np.uint64), np.uint64(a), np.uint64(b)
+    Program(compile_c(MASKED), width=width).run("masked", N, 16, *arguments)
+    first, second = a & 0xFFFFFFFFF, b & (1 << 40) - 1
+    assert out.tolist() == [first * v + second * (v + 1) & most for v in values]
+    wanted = [[(a & most >> 1) * v & most, (b & 0x1FFFFFFFF) * (v + 2) & most] for v in values]
+    assert pairs.tolist() == wanted
