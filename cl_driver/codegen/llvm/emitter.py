@@ -165,9 +165,9 @@ class FunctionEmitter:
     def element(self, operand: str) -> str:
         """A scalar that becomes an element of a vector.
 
-        LLVM for AArch64 takes elements of 64 bits `x & mask` for zero-extended 32 bits where the lower half of the
-        mask is all ones, whatever the upper one is, and multiplies the lower halves. It does not look through an
-        empty assembly.
+        LLVM for AArch64 takes elements of 64 bits `x & mask` for zero-extended 32 bits where the lower half
+        of the mask is all ones, whatever the upper one is, and multiplies the lower halves. It does not look
+        through an empty assembly.
         """
         return self.emit(f'call i64 asm "", "=r,0"(i64 {operand})') if operand in self._masked else operand
 
@@ -294,7 +294,8 @@ class FunctionEmitter:
         vector = "poison"
         for i, component in enumerate(components):
             if component is not None:
-                vector = self.emit(f"insertelement {text} {vector}, {element} {self.element(component)}, i32 {i}")
+                scalar = f"{element} {self.element(component)}"
+                vector = self.emit(f"insertelement {text} {vector}, {scalar}, i32 {i}")
         return vector
 
     def components(self, value: Value) -> list[str]:

@@ -7,6 +7,7 @@ from cl_driver.compiler import pipeline, variants
 from cl_driver.device.cpu import host_cpu
 from cl_driver.device.target import make_target
 from cl_driver.jit import bundle
+from tests.marks import needs_x86
 from tests.runtime.kernel_harness import Program, compile_c
 
 SOURCE = """
@@ -59,6 +60,7 @@ def test_same_results(compiled, width, parts, axis):
                 assert outputs[0].any()
 
 
+@needs_x86  # which alone has stores past the caches
 def test_hot_code_has_it(compiled):
     """What the first launch waits for has not: a bounded copy is under a mask there, and cannot stream."""
     program = pipeline.Prepared(

@@ -257,6 +257,7 @@ def test_vectors_together_ask_once():
     assert tests[4] == [5, 8 + 2, 3 * 5]
 
 
+@pytest.mark.skipif(IS_ARM, reason="about x86")
 def test_private_memory_needs_no_masks():
     source = """
     kernel void scratch(global int *out, global const int *in, int n) {
@@ -271,6 +272,7 @@ def test_private_memory_needs_no_masks():
         assert (text.count("@llvm.masked.store") > 0) == count, cpu
 
 
+@pytest.mark.skipif(IS_ARM, reason="about x86")
 @pytest.mark.parametrize("cpu", ["avx2", "avx512"])
 def test_an_empty_mask_stores_to_the_stack(cpu):
     """The CPU takes long to find that it need not fault where no page is: memory that nobody has written yet,

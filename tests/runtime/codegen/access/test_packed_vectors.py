@@ -7,7 +7,6 @@ import pytest
 
 from cl_driver.interp.run import run as interpret
 from tests.marks import few, halved, split
-from tests.runtime.emulation import IS_ARM
 from tests.runtime.kernel_harness import Program, compile_c
 
 SOURCE = r"""
@@ -74,8 +73,6 @@ TYPES = {
     "apart": (np.float32, 4), "steps": (np.float32, 2), "few": (np.float32, 4),
 }  # fmt: skip
 FLAT = [name for name in NAMES if name not in ("chosen", "mixed", "few")]
-if IS_ARM:  # its longs would take 16 of these registers
-    FLAT.remove("saturated")
 WIDE = ["clamped", "large", "negative", "unbounded", "saturated"]
 
 

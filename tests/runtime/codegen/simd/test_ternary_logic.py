@@ -8,6 +8,7 @@ import pytest
 
 from cl_driver.codegen.llvm.options import CodegenOptions
 from cl_driver.device.target import host_target
+from tests.runtime.emulation import IS_ARM
 from tests.runtime.kernel_harness import Program, compile_c
 
 CPU = os.environ.get("CL_DRIVER_TEST_CPU", "")
@@ -84,6 +85,7 @@ def test_majorities_of_values_that_move_on(form):
     assert np.array_equal(out, ((d & a) | (b & (d | a))) * first)
 
 
+@pytest.mark.skipif(IS_ARM, reason="about x86")
 @pytest.mark.parametrize(
     ("features", "has_ternary"), [({"avx2", "avx"}, False), ({"avx512f", "avx512vl"}, True)]
 )
@@ -107,6 +109,7 @@ def test_opencl_vectors(features, has_ternary):
     assert np.array_equal(out, ((d & a) | (b & (d | a))) * first)
 
 
+@pytest.mark.skipif(IS_ARM, reason="about x86")
 def test_one_instruction():
     """Half of SHA-2's operations on bits."""
     source = """kernel void k(global uint *out, global const uint *in) {
