@@ -18,7 +18,7 @@ if [ "$prefix" = /usr ]; then
     wanted="$wanted python$version-venv libpython$version libpython$version-dev"
 fi
 if [ "${2:-}" = test ]; then
-    wanted="$wanted spirv-tools gdb libc6-dev-arm64-cross"
+    wanted="$wanted spirv-tools gdb libc6-dev-arm64-cross openssl"
 fi
 
 missing=

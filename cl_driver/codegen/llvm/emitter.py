@@ -158,7 +158,7 @@ class FunctionEmitter:
         self.lines.append(f"  {name} = {text}")
         if text.startswith("load "):
             self._loads[name] = number
-        elif text.startswith(_MASKINGS) and self.options.aarch64:
+        elif self.options.aarch64 and text.startswith(_MASKINGS):
             self._masked.add(name)
         return name
 
