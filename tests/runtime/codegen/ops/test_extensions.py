@@ -48,7 +48,8 @@ CLOCK = 'OpCapability ShaderClockKHR\nOpExtension "SPV_KHR_shader_clock"'
 @pytest.mark.parametrize("scope", [1, 2, 3])
 @pytest.mark.parametrize("width", WIDTHS)
 def test_clock(scope, width):
-    """Later readings are greater, also in a branch that only some take; in 64 bits and in two halves."""
+    """Readings never go back and soon advance (a counter's tick may take longer than a reading), also in a
+    branch that only some take; in 64 bits and in two halves."""
     body = """
 %t = OpReadClockKHR %i64 %scope
 %odd = OpBitwiseAnd %i64 %x %one
@@ -62,16 +63,28 @@ OpBranch %join
 %v = OpPhi %i64 %zero %entry %u %then
 %w = OpSelect %i64 %c %v %t
 %d = OpISub %i64 %w %t
+%small = OpULessThan %bool %d %large
+OpBranch %wait
+%wait = OpLabel
+%n = OpPhi %i64 %zero %join %m %wait
+%m = OpIAdd %i64 %n %one
 %e = OpReadClockKHR %i64 %scope
 %f = OpISub %i64 %e %w
-%lf = OpUGreaterThan %bool %f %zero
-%ge = OpULessThan %bool %d %large
-%both = OpLogicalAnd %bool %lf %ge
-%r = OpSelect %i64 %both %one %zero
+%same = OpIEqual %bool %f %zero
+%few = OpULessThan %bool %m %readings
+%again = OpLogicalAnd %bool %same %few
+OpBranchConditional %again %wait %end
+%end = OpLabel
+%greater = OpULessThan %bool %zero %f
+%soon = OpULessThan %bool %f %large
+%both = OpLogicalAnd %bool %greater %soon
+%all = OpLogicalAnd %bool %both %small
+%r = OpSelect %i64 %all %one %zero
 """
     types = (
         f"%i32v2 = OpTypeVector %i32 2\n%scope = OpConstant %i32 {scope}\n%zero = OpConstant %i64 0\n"
-        "%one = OpConstant %i64 1\n%large = OpConstant %i64 0x10000000000"
+        "%one = OpConstant %i64 1\n%large = OpConstant %i64 0x10000000000\n"
+        "%readings = OpConstant %i64 100000"
     )
     x, out = np.arange(ITEMS), np.zeros(ITEMS, np.int64)
     Program(module(body, "i64", "i64", CLOCK, types=types), width=width).run("main", ITEMS, GROUP, x, x, out)
