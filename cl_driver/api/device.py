@@ -162,17 +162,19 @@ def _by_counts(device: Device, values: list[int]) -> list[Cpus]:
 def _by_affinity_domain(device: Device, values: list[int]) -> tuple[list[Cpus], int]:
     domain = values[0]
     _ended(values, 1)
+    machine = topology.system()
     if domain == cl.CL_DEVICE_AFFINITY_DOMAIN_NEXT_PARTITIONABLE:
         # "The implementation shall find the first level along which the device or sub-device may be further
         # subdivided in the order NUMA, L4, L3, L2, L1".
-        for candidate, name in DOMAINS.items():
-            parts = topology.groups(device.cpus, name, topology.system())
-            if len(parts) > 1:
-                return parts, candidate
-        raise CLError(cl.CL_DEVICE_PARTITION_FAILED, "all compute units share every cache")
-    require(domain in DOMAINS, cl.CL_INVALID_VALUE, f"{domain:#x} is not an affinity domain")
-    parts = topology.groups(device.cpus, DOMAINS[domain], topology.system())
-    # "valid but not supported by the device": a level that the machine does not have.
-    require(parts, cl.CL_INVALID_VALUE, f"there is no {DOMAINS[domain]} here")
-    require(len(parts) > 1, cl.CL_DEVICE_PARTITION_FAILED, f"all compute units share the {DOMAINS[domain]}")
-    return parts, domain
+        candidates, shared = list(DOMAINS), "every cache"
+    else:
+        require(domain in DOMAINS, cl.CL_INVALID_VALUE, f"{domain:#x} is not an affinity domain")
+        candidates, shared = [domain], f"the {DOMAINS[domain]}, or have none"
+    for candidate in candidates:
+        parts = topology.groups(device.cpus, DOMAINS[candidate], machine)
+        if len(parts) > 1:
+            return parts, candidate
+    # "valid but not supported by the device": it does not tell apart the root device's compute units either.
+    supported = any(len(topology.groups(device.root.cpus, DOMAINS[one], machine)) > 1 for one in candidates)
+    code = cl.CL_DEVICE_PARTITION_FAILED if supported else cl.CL_INVALID_VALUE
+    raise CLError(code, f"all compute units share {shared}")

@@ -90,6 +90,14 @@ assert units(root) == 8
 domains = o.integer("clGetDeviceInfo", root, cl.CL_DEVICE_PARTITION_AFFINITY_DOMAIN)
 lower = cl.CL_DEVICE_AFFINITY_DOMAIN_L2_CACHE | cl.CL_DEVICE_AFFINITY_DOMAIN_L1_CACHE
 assert domains == lower | cl.CL_DEVICE_AFFINITY_DOMAIN_NEXT_PARTITIONABLE
+for domain in ("NUMA", "L4_CACHE", "L3_CACHE"):
+    properties = [BY_DOMAIN, getattr(cl, "CL_DEVICE_AFFINITY_DOMAIN_" + domain), 0]
+    fails = o.fails("clCreateSubDevices", root, properties, 64, (ctypes.c_void_p * 64)(), None)
+    assert fails == cl.CL_INVALID_VALUE
+core, _ = split(root, "NEXT_PARTITIONABLE")
+properties = [BY_DOMAIN, cl.CL_DEVICE_AFFINITY_DOMAIN_NEXT_PARTITIONABLE, 0]
+fails = o.fails("clCreateSubDevices", core[0], properties, 64, (ctypes.c_void_p * 64)(), None)
+assert fails == cl.CL_DEVICE_PARTITION_FAILED
 assert run(root)
 """
 
