@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.marks import IS_EMULATED
+
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
@@ -22,6 +24,8 @@ PATIENCE = float(os.environ.get("CL_DRIVER_TEST_PATIENCE") or 1)
 
 # What an emulator says itself where a program ends of a signal.
 EMULATOR = re.compile(r"^qemu: uncaught target signal .*\n", re.MULTILINE)
+if IS_EMULATED:
+    os.environ.setdefault("ASAN_OPTIONS", "detect_leaks=0")  # which needs ptrace
 
 
 def pytest_collection_modifyitems(items) -> None:

@@ -26,7 +26,7 @@ IS_EMULATED = _is_emulated()
 needs_kernel = pytest.mark.skipif(
     IS_EMULATED,
     reason="qemu's user emulation has no limits of memory, set-user-ID programs, seccomp, subreapers, "
-    "scheduling of threads and partial reads of other memory, and needs descriptors and memory itself",
+    "ptrace, scheduling of threads and partial reads of other memory; it has its own needs",
 )
 
 

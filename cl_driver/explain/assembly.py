@@ -17,7 +17,7 @@ _VECTORISED = re.compile(r"(vec\.epilog\.)?vector\.body")
 _AROUND = re.compile(r"group$|r\d+\.[yz]$")  # loops over groups, planes and rows
 _TAIL = re.compile(r"r\d+\.t(ail|\d)|r\d+\.rest")
 _SELDOM = re.compile(rf"({SLOW}|{PARTIAL})\d+")
-_LABEL = re.compile(r"^(?:\.L|#\s+%)(BB\d+_\d+|bb\.\d+):\s*(.*)$")
+_LABEL = re.compile(r"^(?:\.L|(?:#|//)\s+%)(BB\d+_\d+|bb\.\d+):\s*(.*)$")
 _FUNCTION = re.compile(r'^"?([\w.$]+)"?:')
 _LOC = re.compile(r"^\s*\.loc\s+(\d+)\s+(\d+)")
 _FILE = re.compile(r'^\s*\.file\s+(\d+)\s+"([^"]*)"(?:\s+"([^"]*)")?')
@@ -27,7 +27,9 @@ _INSIDE = re.compile(r"in Loop: Header=(BB\d+_\d+) Depth=\d+")
 _NAME = re.compile(r"%([\w.$-]+)")
 _VECTOR = re.compile(r"%([xyz])mm")
 _VECTOR_BITS = {"x": 128, "y": 256, "z": 512}
-_STEP = re.compile(r"^\s+(%\S+) = add (?:nuw |nsw )*i64 (%\S+), (\d+)", re.MULTILINE)
+_STEP = re.compile(r"^\s+(%\S+) = add (?:nuw |nsw )*i64 (%\S+), (%?[\w.]+)", re.MULTILINE)
+_SCALED = r"^\s+{} = (shl|mul) (?:nuw |nsw )*i64 (%\S+), (\d+)"
+_VSCALE = r"^\s+{} = (?:tail )?call .*@llvm\.vscale\.i64\(\)"
 
 
 class Code:
@@ -66,6 +68,7 @@ class Loop:
         self.parent: Loop | None = None
         self.blocks: list[Block] = []  # without those of inner loops
         self.step = 0  # iterations that LLVM's vectoriser takes at a time, if it made the loop
+        self.is_scalable = False  # and so many for each 128 bits of SVE's vectors
 
     @property
     def is_over_items(self) -> bool:
@@ -104,7 +107,8 @@ class Assembly:
         self._comment = "//" if "aarch64" in ir[:2000] else "#"
         self._read(text.split("\n"), symbol)
         for loop in self.loops.values():
-            loop.step = _vector_step(ir, loop.name) if _VECTORISED.match(loop.name) else 0
+            if _VECTORISED.match(loop.name):
+                loop.step, loop.is_scalable = _vector_step(ir, loop.name)
 
     @property
     def body(self) -> list[Block]:
@@ -182,14 +186,24 @@ class Assembly:
             block.loop.name = block.name
 
 
-def _vector_step(ir: str, name: str) -> int:
-    """By how many iterations of what it was a loop of LLVM's vectoriser goes on; 0 if that does not show."""
+def _vector_step(ir: str, name: str) -> tuple[int, bool]:
+    """By how many iterations of what it was a loop of LLVM's vectoriser goes on (0 if it does not show), and
+    whether by a multiple of that, for vectors of a size that only the CPU knows."""
     found = re.search(rf"^{re.escape(name)}:.*?(?=^\S)", ir, re.MULTILINE | re.DOTALL)
     block = found[0] if found else ""
     for following, counter, step in _STEP.findall(block):
         if f"[ {following}, %{name} ]" in block and f"{counter} = phi i64" in block:
-            return int(step)
-    return 0
+            return (int(step), False) if step.isdigit() else (_of_vscale(ir, step), True)
+    return 0, False
+
+
+def _of_vscale(ir: str, value: str) -> int:
+    """What a value is a multiple of vscale by; 0 if it is none."""
+    factor = 1
+    if found := re.search(_SCALED.format(re.escape(value)), ir, re.MULTILINE):
+        value = found[2]
+        factor = 1 << int(found[3]) if found[1] == "shl" else int(found[3])
+    return factor if re.search(_VSCALE.format(re.escape(value)), ir, re.MULTILINE) else 0
 
 
 def split_operands(text: str) -> list[str]:

@@ -333,10 +333,12 @@ def _say_lanes(made: Variant, code: KernelCode, assembly: Assembly, variant: str
     why = choices.get("width", "")
     if code.width == 1:
         facts.append(Annotation("poor", f"1 work-item at a time: {why}" if why else "1 work-item at a time"))
-        steps = sorted({loop.step for loop in assembly.loops.values() if loop.step})
-        if steps:
-            counts = " or ".join(map(str, steps))
+        vectorised = [loop for loop in assembly.loops.values() if loop.step]
+        if vectorised:
+            counts = " or ".join(map(str, sorted({loop.step for loop in vectorised})))
             text = f"LLVM vectorised loops of it, so that they take {counts} iterations at a time"
+            if any(loop.is_scalable for loop in vectorised):
+                text += " for each 128 bits of an SVE vector"
             facts.append(Annotation("good", text))
         return
     facts.append(Annotation("good", f"{code.width} work-items per vector: {why}"))

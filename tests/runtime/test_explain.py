@@ -11,7 +11,7 @@ import pytest
 from cl_driver.cli import main
 from cl_driver.compiler import pipeline
 from cl_driver.compiler.source import Context, compile_source
-from cl_driver.device.target import host_target
+from cl_driver.device.target import Target, host_target
 from cl_driver.explain.alternatives import Asked
 from cl_driver.explain.assembly import Assembly, Code
 from cl_driver.explain.cost import chain, registers, slots_of, throughput
@@ -24,6 +24,9 @@ from cl_driver.passes.ir import remarks
 
 WIDE = host_target("", 8, "1x")
 OLD = host_target("x86-64-v2", 8, "1x")
+LESS = "x86-64-v2" if platform.machine() == "x86_64" else "-sve"
+SVE = ("fp-armv8", "neon", "sve")
+ARM = Target("aarch64-unknown-linux-gnu", SVE, 128, 8, 1)
 
 
 def explained(source: str, target=WIDE, options: str = "", kernel=None):
@@ -101,7 +104,8 @@ def test_what_accesses_cost():
         return float(found)
 
     contiguous, shuffled = cycles("contiguous", "load: contiguous"), cycles("shuffled", "load: whole vectors")
-    assert 0 < contiguous < shuffled < cycles("bytes", "load: lane by lane")
+    values = 1 if platform.machine() == "x86_64" else 4  # of each lane; NEON's loads have places for lanes
+    assert 0 < contiguous < shuffled < values * cycles("bytes", "load: lane by lane")
     assert cycles("stored", "store: contiguous") < cycles("strided", "store: (?:scatter|lane)")
 
 
@@ -394,16 +398,29 @@ def test_alternatives_are_in_both_reports():
         assert "1 work-item at a time: " in text
 
 
-def test_the_slower_of_two_ways_is_left_out_of_the_estimate():
-    source = b"kernel void k(global float *a, int n) { int i = get_global_id(0); a[i] += a[i ^ n]; }"
-    context = Context(WIDE, "-g", {})
+def assembly_of(source: bytes, target: Target) -> Assembly:
+    context = Context(target, "-g", {})
     program = pipeline.prepare(compile_source(source, {}, context).spirv, context)
     code = pipeline.entry(program, "k")
-    made = emit.commented_assembly(code.text, WIDE, *pipeline.llvm_ways(context, code, ""))
-    assembly = Assembly(*made, code.symbol)
-    (loop,) = assembly.body_loops()
+    made = emit.commented_assembly(code.text, target, *pipeline.llvm_ways(context, code, ""))
+    return Assembly(*made, code.symbol)
+
+
+@pytest.mark.parametrize("target", [WIDE, ARM], ids=["host", "aarch64"])
+def test_the_slower_of_two_ways_is_left_out_of_the_estimate(target):
+    source = b"kernel void k(global float *a, int n) { int i = get_global_id(0); a[i] += a[i ^ n]; }"
+    (loop,) = assembly_of(source, target).body_loops()
     assert loop.is_over_items and 0 < len(loop.usual_codes) < len(loop.codes)
     assert {block.name.rstrip("0123456789") for block in loop.blocks} >= {"regular", "irregular"}
+
+
+def test_steps_of_scalable_vectors():
+    """SVE's vectors are as wide as the CPU has them: steps are counted for the least."""
+    source = b"kernel void k(global float *a) { size_t i = get_global_id(0); a[i] *= 2.0f; }"
+    for features in (SVE, SVE[:2]):
+        loops = assembly_of(source, Target(ARM.triple, features, 128, 1, 1)).loops.values()
+        steps = [(loop.step, loop.is_scalable) for loop in loops if loop.step]
+        assert steps == [(8, "sve" in features)]
 
 
 @pytest.mark.parametrize(
@@ -504,7 +521,7 @@ def test_command(program, tmp_path, capsys):
     assert "4 work-items per vector" in out
     assert f"options: -DFACTOR=2 -cl-fast-relaxed-math -I {tmp_path}" in out
     assert "kernel void first" in page.read_text()
-    chosen = ["--kernel", "second", "--parts", "2x", "--cpu", "x86-64-v2", "-DFACTOR=1"]
+    chosen = ["--kernel", "second", "--parts", "2x", "--cpu", LESS, "-DFACTOR=1"]
     assert main(["explain", str(program), *chosen]) == 0
     out = capsys.readouterr().out
     assert (

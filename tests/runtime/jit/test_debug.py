@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.marks import needs_kernel
+
 HERE = Path(__file__).resolve().parent
 SCRIPT = f"""
 import os, sys
@@ -55,6 +57,7 @@ def test_the_map_for_perf(setting):
     assert found[1][0] == address and int(found[1][1], 16) > 4
 
 
+@needs_kernel
 @pytest.mark.skipif(not shutil.which("gdb"), reason="no gdb")
 def test_gdb_names_the_kernel():
     gdb = ["gdb", "-batch", "-ex", "set breakpoint pending on", "-ex", "break cld_printf", "-ex", "run",

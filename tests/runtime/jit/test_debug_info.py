@@ -14,6 +14,7 @@ from cl_driver.frontend import debug, opencl_c
 from cl_driver.frontend.options import parse
 from cl_driver.spirv.reading import reader
 from tests.runtime.code_loader import line_of
+from tests.runtime.emulation import IS_NATIVE
 from tests.runtime.kernel_harness import assemble
 
 SOURCE = """float helper(float x) {
@@ -89,16 +90,20 @@ def test_the_line_of_each_instruction(tmp_path, options, width):
     """What a fault is told with, beside binutils' opinion on the same table."""
     path = object_of(spirv_of(options), tmp_path / "k.o", options, width)
     data, base = Path(path).read_bytes(), 0x7F0000000000
+
+    def found(address: int) -> tuple[str, int] | None:
+        return line_of(data, address, base, IS_NATIVE)
+
     rows = re.findall(r"(\S+\.cl) +(\d+|-) +(?:0x)?([0-9a-f]+)", readelf("decodedline", path))
     rows = [(name, line, int(address, 16)) for name, line, address in rows]
     checked = 0
     for (name, line, address), (_, _, end) in itertools.pairwise(rows):
         if line not in ("0", "-") and address < end:
             expected = (name, int(line))
-            assert line_of(data, base + address, base) == line_of(data, base + end - 1, base) == expected
+            assert found(base + address) == found(base + end - 1) == expected
             checked += 1
     assert checked > 10
-    assert line_of(data, base + rows[-1][2], base) is None and line_of(data, base - 1, base) is None
+    assert found(base + rows[-1][2]) is None and found(base - 1) is None
 
 
 def test_nothing_without_asking(tmp_path):

@@ -1,6 +1,7 @@
 """Blocks of thousands of accesses become code in reasonable time, and the right one."""
 
 import ctypes
+import re
 import time
 
 import pytest
@@ -42,7 +43,7 @@ end:
 def test_a_block_that_is_cut_computes_the_same(passes):
     count, rounds = 1500, 3
     text = straight(count)
-    assert "#APP" in emit.assembly(text, host_target(), passes)
+    assert re.search(r"(#|//)\s?APP", emit.assembly(text, host_target(), passes))
     code = Code(emit.compile_ir(text, host_target(), passes))
     numbers = [(i * 2654435761) & 0xFFFFFFFF for i in range(count)]
     given, out = (ctypes.c_uint32 * count)(*numbers), (ctypes.c_uint32 * count)()

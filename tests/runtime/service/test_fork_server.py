@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from cl_driver.service import client
+from tests.marks import needs_kernel
 from tests.runtime.service.test_processes import alive, children, wait_until
 from tests.runtime.service_harness import EXPECTED, SOURCE, scaled
 
@@ -100,6 +101,7 @@ def test_the_compiler_of_a_fork_with_fewer_rights_has_fewer(host):
     in_fork(check)
 
 
+@needs_kernel
 def test_a_fork_whose_system_calls_are_filtered_has_its_own(host):
     """No compiler process could get its filter."""
     (first,) = host._pool().processes()

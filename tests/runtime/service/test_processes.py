@@ -17,6 +17,7 @@ from cl_driver.api import entrypoint
 from cl_driver.frontend import opencl_c
 from cl_driver.frontend.options import parse
 from cl_driver.service import client, pool, protocol
+from tests.marks import needs_kernel
 from tests.runtime.service_harness import EXPECTED, SOURCE, scaled
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -177,6 +178,7 @@ def test_a_compiler_that_dies_before_it_begins_is_replaced(make_service):
     assert scaled(results[0][0]) == EXPECTED
 
 
+@needs_kernel
 def test_a_time_limit(make_service, blocked):
     service = make_service(COMPILE_TIMEOUT=2)
     start = time.monotonic()
@@ -261,12 +263,14 @@ for options in ("", "-w", "-cl-mad-enable"):
     assert done.returncode == 0, done.stderr
 
 
+@needs_kernel
 def test_a_memory_limit(make_service):
     executable, log = make_service(COMPILE_MEMORY="150M").build_source(SOURCE, "", {})
     assert executable is None and log
     assert scaled(make_service(COMPILE_MEMORY="4G").build_source(SOURCE, "", {})[0]) == EXPECTED
 
 
+@needs_kernel
 def test_the_last_words_of_a_compiler_are_in_the_log(make_service, blocked):
     """A failed assertion of LLVM's: the process aborts after a line on stderr."""
     service = make_service()
