@@ -12,6 +12,7 @@ from tests.conftest import ROOT
 
 sys.path.insert(0, str(ROOT / "native_shim"))
 
+import dist  # noqa: E402
 import wheel_file  # noqa: E402
 
 TEXT = b'''"""Of a module: \xc3\xbc."""
@@ -136,3 +137,17 @@ def test_a_wheel_written_again(tmp_path):
         assert text == wheel_file.without_comments(TEXT)
         rows = wheel.read(record).decode().splitlines()
     assert rows[1:] == [f"a/__init__.py,{wheel_file._digest(text)},{len(text)}", "a-1.dist-info/RECORD,,"]
+
+
+def test_headers_of_pythons_that_are_elsewhere(tmp_path):
+    """What `--headers` names: of each version that the driver runs in the first folder that is complete."""
+    for name in ("a/python3.14", "b/python3.14", "b/python3.9", "b/python3.15t", "b/include"):
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "Python.h").touch()
+    (tmp_path / "b/python3.13").mkdir()
+    (tmp_path / "debian/aarch64-linux-gnu/python3.12").mkdir(parents=True)
+    (tmp_path / "debian/python3.12").mkdir()
+    (tmp_path / "debian/python3.12/Python.h").touch()
+    patterns = [f"{tmp_path}/{name}" for name in ("*/python3.*", "b/*", "debian/{}-linux-gnu/python3.12")]
+    expected = {12: f"{tmp_path}/debian/python3.12", 14: f"{tmp_path}/a/python3.14"}
+    assert dist.python_headers("aarch64", patterns) == expected
