@@ -13,6 +13,8 @@ import pkgutil
 import sys
 from types import ModuleType
 
+from ..version import VERSION
+
 
 def commands() -> dict[str, ModuleType]:
     """The modules of the subcommands, by the name that is typed."""
@@ -31,6 +33,7 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="cl-driver", description="An OpenCL driver for CPUs: registers it, checks it, shows its stages."
     )
+    parser.add_argument("--version", action="version", version=f"cl_driver {VERSION}")
     subparsers = parser.add_subparsers(dest="command", required=True, metavar="command")
     modules = commands()
     for name, module in modules.items():

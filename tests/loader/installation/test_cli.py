@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -129,6 +130,12 @@ def test_run(cl_driver, loader, tmp_path):
     done = cl_driver("run", "--", "/no/such/program")
     assert done == (127, "cl-driver run: /no/such/program: there is no such program\n")
     assert cl_driver("run", "--", tmp_path) == (126, f"cl-driver run: {tmp_path}: Permission denied\n")
+
+
+def test_version(cl_driver):
+    """That of the wheel, and of nothing else."""
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert cl_driver("--version") == (0, f"cl_driver {version}\n")
 
 
 def test_status(cl_driver, tmp_path):
