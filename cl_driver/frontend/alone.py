@@ -13,6 +13,7 @@ from .effort import Allowance, Watch
 TYPE_CHECKING = False  # typing takes long to import, and clang waits
 if TYPE_CHECKING:
     import subprocess
+    from collections.abc import Callable
     from typing import IO, TypeAlias
 
     Stream: TypeAlias = int | IO[bytes]
@@ -151,39 +152,50 @@ def _run_process_on_files(call: _Call) -> Done:
 
 def _run_process_on_fewest(call: _Call) -> Done:
     """The same in a process of the compiler's own. Its standard input and output, else /dev/null, are two of
-    the files meanwhile: six descriptors are enough."""
-    here, errors = os.getcwd(), -1
+    the files meanwhile, and what it has for its last words is the third: with the list and the socket that it
+    answers on there are five, and some libffis keep one."""
+    here, has_file = os.getcwd(), os.readlink(f"{PATH}2").startswith("/memfd:")
+    errors = 2 if has_file else -1
+    before = os.lseek(errors, 0, os.SEEK_END) if has_file else 0
     try:
         for number, name in enumerate(("source", "output")):
-            _become(number, os.memfd_create(name))
-        errors = os.memfd_create("errors")
+            _replace(number, os.memfd_create, name)
+        if not has_file:
+            errors = os.memfd_create("errors")
         os.pwrite(0, call.source, 0)
         for inherited in call.fds:
             os.set_inheritable(inherited, True)
         if call.folder is not None:
             os.chdir(call.folder)  # posix_spawn cannot, and other means need a pipe
-        actions = [(os.POSIX_SPAWN_DUP2, errors, 2)]
+        actions = [] if has_file else [(os.POSIX_SPAWN_DUP2, errors, 2)]
         child = os.posix_spawn(call.arguments[0], call.arguments, call.environment, file_actions=actions)
         limit(child)
         with Watch(call.allowance, child) as watch:
             status = _wait(child, watch)
         if status is None:
             return Done(b"", watch.stopped.encode(), None)
-        said, complained = (os.pread(file, os.fstat(file).st_size, 0) for file in (1, errors))
-        return Done(said, complained, status)
+        said = os.pread(1, os.fstat(1).st_size, 0)
+        return Done(said, os.pread(errors, os.fstat(errors).st_size - before, before), status)
     finally:
-        if errors >= 0:
+        if has_file:
+            os.ftruncate(errors, before)
+            os.lseek(errors, before, os.SEEK_SET)
+        elif errors >= 0:
             os.close(errors)
         for number in (0, 1):
-            _become(number, os.open(os.devnull, os.O_RDWR))
+            _replace(number, os.open, os.devnull, os.O_RDWR)
         os.chdir(here)
 
 
-def _become(number: int, descriptor: int) -> None:
-    """Moves a descriptor to that number, for children too."""
-    os.dup2(descriptor, number)
-    if descriptor != number:
-        os.close(descriptor)
+def _replace(number: int, opener: Callable[..., int], *arguments: object) -> None:
+    """Has a standard descriptor, for children too, be what is opened, which may be the last one that is free.
+    Nobody else opens anything meanwhile: has_fewest_descriptors()."""
+    os.close(number)
+    opened = opener(*arguments)
+    if opened != number:
+        os.dup2(opened, number)
+        os.close(opened)
+    os.set_inheritable(number, True)
 
 
 def _wait(child: int, watch: Watch) -> int | None:

@@ -285,14 +285,14 @@ def run(
                 )
             files = includes.read(listing, source, private, folder)._replace(is_cut=is_cut)
             kernels = includes.of_kernels(listing)
-            if errors and status is not None:
-                from .log import without_quotes
-
-                folders = [a[2:] for a in arguments if a.startswith("-I")] + [private] * bool(private)
-                errors = without_quotes(errors, SOURCE_NAME, folders, folder)
         finally:
             if listing >= 0:
                 os.close(listing)
+        if errors and status is not None:
+            from .log import without_quotes  # with the list closed: its descriptor may be the last one
+
+            folders = [a[2:] for a in arguments if a.startswith("-I")] + [private] * bool(private)
+            errors = without_quotes(errors, SOURCE_NAME, folders, folder)
     return Run(output, errors, status, files, kernels)
 
 

@@ -50,7 +50,7 @@ def warm_up() -> None:
     module_archive.expect(1)
     from ..jit import emit
 
-    loading = emit.preload()
+    loading = None if clang_start.has_fewest_descriptors() else emit.preload()
     with suppress(CompileError):  # the job that needs what is missing will say it, in its log
         _load_stages()
     if loading:

@@ -275,6 +275,31 @@ assert resident._tries == 3 or {most} <= 10  # with so few each program has a cl
     assert done.returncode == 0, done.stderr
 
 
+def test_fewest_descriptors():
+    """In a compiler process with six of which a library of the system's keeps one: this one has a file for
+    what it says, in place of the driver's socket; the last one is for the list of what clang reads."""
+    script = f"""
+import os, re, resource, sys
+os.dup2(kept := os.memfd_create("stderr"), 2)
+sys.path.insert(0, {str(Path(__file__).resolve().parents[3])!r})
+from cl_driver.frontend import clang, opencl_c, options, resident
+
+def compile(text):
+    return opencl_c.compile(text, options.parse(""), language=clang.Language())
+
+resident.allow()
+resource.setrlimit(resource.RLIMIT_NOFILE, (8, 8))
+assert compile(b"kernel void k() {{}}").spirv  # what is imported late is there
+resource.setrlimit(resource.RLIMIT_NOFILE, (5, 8))
+done, wrong = compile(b"kernel void k() {{}}"), compile(b"kernel void k() {{ nothing; }}")
+assert done.spirv and not done.log
+assert not wrong.spirv and "undeclared identifier 'nothing'" in wrong.log
+assert not os.fstat(2).st_size
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0
+
+
 def test_a_host_that_may_write_no_files():
     """Files in memory count, too."""
     script = f"""
