@@ -30,7 +30,6 @@ import needs  # noqa: E402
 from gen import answers, calls, dispatch, embed, headers, platform, quirks, settings, shared  # noqa: E402
 
 from cl_driver import arenas, module_archive  # noqa: E402
-from cl_driver.builtins import build as builtin_library  # noqa: E402
 from cl_driver.frontend import corrections, find_clang  # noqa: E402
 
 WARNINGS = ["-Wall", "-Wextra", "-Werror"]

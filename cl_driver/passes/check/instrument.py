@@ -14,7 +14,6 @@ from ...spirv.module import (
     Argument,
     Block,
     Constant,
-    ConstantExpr,
     Function,
     Instruction,
     Kind,
@@ -24,7 +23,7 @@ from ...spirv.module import (
     Variable,
 )
 from ...spirv.types import TypeTable
-from ..analysis.roots import SAME_OBJECT, roots
+from ..analysis.roots import Root, roots
 from ..ir.instructions import (
     ADDRESS,
     ATOMICS,
@@ -40,6 +39,7 @@ from ..ir.instructions import (
 )
 from ..ir.layout import alignment_of, size_of
 from ..ir.ops import PassOp
+from .integers import origin
 from .library_calls import second_result_size, vector_place
 from .private_memory import SHADOW, Shadows, copied_size, has_known_accesses, sites_of, unwanted_end
 from .sites import ATOMIC, BARRIER, FENCE, LOAD, STORE, Site
@@ -55,7 +55,6 @@ _ADDRESSES = ADDRESS | {
     Op.GenericPtrMemSemantics, Op.LifetimeStart, Op.LifetimeStop,
 }  # fmt: skip
 
-_COMPUTED = (Instruction, ConstantExpr)
 _CHECKS = (PassOp.CheckWait, PassOp.CheckOperation, PassOp.CheckImage)  # that are there already
 
 # Bits of memory semantics (SPIR-V 1.6, section 3.25).
@@ -222,9 +221,11 @@ class _Instrumenter:
         if isinstance(pointer, (Undef, Constant)):
             return False
         site.storage = pointer.type.storage
-        found = roots(_before_integers(pointer))
+        found = roots(origin(pointer))
         if found is None or len(found) != 1:
-            return site.storage in _SHARED
+            return site.storage in _SHARED or (
+                site.storage is StorageClass.UniformConstant and not _are_variables(found)
+            )
         (root,) = found
         if isinstance(root, Variable) and root.builtin is not None:
             return False
@@ -308,17 +309,9 @@ class _Instrumenter:
             self.access(i, at, site)
 
 
-def _before_integers(pointer: Value) -> Value:
-    """Of an address that is computed from one that was an integer for a moment, the one before that: so it is
-    cast between address spaces of which OpenCL C forbids it."""
-    base = pointer
-    while isinstance(base, _COMPUTED) and base.op in SAME_OBJECT:
-        base = base.operands[0]
-    if isinstance(base, _COMPUTED) and base.op is Op.ConvertUToPtr:
-        number = base.operands[0]
-        if isinstance(number, _COMPUTED) and number.op is Op.ConvertPtrToU:
-            return _before_integers(number.operands[0])
-    return pointer
+def _are_variables(found: frozenset[Root] | None) -> bool:
+    """Whether all that an address may point into is variables of the program, which are no allocations."""
+    return found is not None and all(isinstance(root, Variable) for root in found)
 
 
 def _integer(value: Value) -> int:
