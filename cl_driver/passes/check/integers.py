@@ -2,8 +2,8 @@
 
 An integer that is one pointer's address, moved by numbers, is an address in the memory of that pointer,
 whatever it comes to: a step too far is out of its bounds, not by chance inside of those of another. What is
-made of several pointers, such as of their difference, may lead anywhere; so may a sum with what is loaded, which
-may be such a difference.
+made of several pointers, such as of their difference, may lead anywhere. So may a sum with what is loaded,
+which may be such a difference.
 """
 
 from __future__ import annotations

@@ -178,9 +178,9 @@ struct cld_kernel_info {
     _Atomic uint32_t launches;       /* counts the short ones, of which only some are timed */
     struct cld_alone alone;          /* whether one thread executes them sooner than several */
     struct cld_works *works;         /* malloced: the same of workers of a cluster, or NULL */
-    uint32_t account_count; /* numbers of `account`, or 0 */
-    int64_t *account;       /* malloced: bytes and operations of launches, for profiles (profile/traffic.h) */
-    uint32_t extent_count;  /* numbers of `extents`, or 0 */
+    uint32_t account_count;          /* numbers of `account`, or 0 */
+    int64_t *account;      /* malloced: bytes and operations of launches, for profiles (profile/traffic.h) */
+    uint32_t extent_count; /* numbers of `extents`, or 0 */
     int64_t *extents; /* malloced: what work-groups read and write, to cut launches (cluster/extents.h) */
 };
 
