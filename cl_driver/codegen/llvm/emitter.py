@@ -122,6 +122,7 @@ class FunctionEmitter(FunctionText):
         self.access_group = ""  # metadata of accesses that do not depend on other work-items' ones
         self.aliases: AliasScopes | None = None  # of what is emitted, in kernels
         self.debug: DebugEmitter | None = None  # for kernels with debug information
+        self.at_hand: Instruction | None = None  # what is being lowered, where some of it may wait for others
         self.remarks: Remarks | None = None  # where somebody wants to know
         # Phis that wait for their operands: where their text goes, name, instruction, block.
         self._phis: list[tuple[Lines, int, str, Instruction, Block]] = []
@@ -428,6 +429,11 @@ class FunctionEmitter(FunctionText):
                 debug.attach(self.lines, start, instruction)
                 if instruction.line is not None and instruction.line.variable is not None:
                     debug.describe(self, instruction)
+
+    def mark(self, start: int, instruction: Instruction | None) -> None:
+        """Says what lines[start:] was made of: an instruction that has waited for others."""
+        if self.debug is not None and instruction is not None:
+            self.debug.attach(self.lines, start, instruction)
 
     def phi(self, instruction: Instruction) -> None:
         """Emits a phi to be completed by finish_phis."""
