@@ -39,7 +39,7 @@ from ..ir.instructions import (
 )
 from ..ir.layout import alignment_of, size_of
 from ..ir.ops import PassOp
-from .integers import origin
+from .integers import base, origin
 from .library_calls import second_result_size, vector_place
 from .private_memory import SHADOW, Shadows, copied_size, has_known_accesses, sites_of, unwanted_end
 from .sites import ATOMIC, BARRIER, FENCE, LOAD, STORE, Site
@@ -223,9 +223,8 @@ class _Instrumenter:
         site.storage = pointer.type.storage
         found = roots(origin(pointer))
         if found is None or len(found) != 1:
-            return site.storage in _SHARED or (
-                site.storage is StorageClass.UniformConstant and not _are_variables(found)
-            )
+            is_constant = site.storage is StorageClass.UniformConstant
+            return site.storage in _SHARED or (is_constant and not _is_of_driver(pointer, found))
         (root,) = found
         if isinstance(root, Variable) and root.builtin is not None:
             return False
@@ -309,9 +308,12 @@ class _Instrumenter:
             self.access(i, at, site)
 
 
-def _are_variables(found: frozenset[Root] | None) -> bool:
-    """Whether all that an address may point into is variables of the program, which are no allocations."""
-    return found is not None and all(isinstance(root, Variable) for root in found)
+def _is_of_driver(pointer: Value, found: frozenset[Root] | None) -> bool:
+    """Whether an address of constant memory is in what the driver has made, and is no allocation: variables
+    of the program, what stands behind an image or a sampler."""
+    if found is not None:
+        return all(isinstance(root, Variable) for root in found)
+    return base(pointer).type.kind is not Kind.POINTER
 
 
 def _integer(value: Value) -> int:

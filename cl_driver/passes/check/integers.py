@@ -22,11 +22,11 @@ _SEARCHED = 64  # integers that are looked at
 def origin(pointer: Value) -> Value:
     """The pointer that an address is computed from by way of integers; the same one if it is not, or if that
     is not known."""
-    base = _base(pointer)
-    if not (isinstance(base, _COMPUTED) and base.op is Op.ConvertUToPtr):
+    made = base(pointer)
+    if not (isinstance(made, _COMPUTED) and made.op is Op.ConvertUToPtr):
         return pointer
     try:
-        found = _pointer_in(base.operands[0], {})
+        found = _pointer_in(made.operands[0], {})
     except _SeveralPointersError:
         return pointer
     return pointer if found is None else found
@@ -36,7 +36,7 @@ class _SeveralPointersError(Exception):
     """An integer may be made of several pointers, or of one in a way that says nothing of where it is."""
 
 
-def _base(pointer: Value) -> Value:
+def base(pointer: Value) -> Value:
     """What a pointer is computed from by steps inside of one object."""
     while isinstance(pointer, _COMPUTED) and pointer.op in SAME_OBJECT:
         pointer = pointer.operands[0]
@@ -61,7 +61,7 @@ def _pointer_in_result(number: Instruction | ConstantExpr, found: dict[Value, Va
     if op is Op.Load or number.type.width < _ADDRESS_BITS:  # which a pointer does not fit into
         return None
     if op is Op.ConvertPtrToU:
-        return _base(origin(operands[0]))
+        return base(origin(operands[0]))
     is_choice = op is Op.Phi or op is Op.Select
     sources = operands[::2] if op is Op.Phi else operands[1:] if op is Op.Select else operands
     pointers = [p for n in sources if isinstance(n, Value) and (p := _pointer_in(n, found)) is not None]
