@@ -6,6 +6,22 @@ from tests.loader.check.kernels import kernel_tests
 
 # name: (the kernel's body behind IDS, what is told of it).
 WRONG = {
+    "write of what others have read, and itself as the last": (
+        "  t[l] = i; barrier(CLK_LOCAL_MEM_FENCE); b[i] = t[0]; if (l == 15) t[0] = -1;",
+        """data race: write of 4 bytes
+  at program.cl:3:74
+      t[l] = i; barrier(CLK_LOCAL_MEM_FENCE); b[i] = t[0]; if (l == 15) t[0] = -1;
+                                                                             ^
+  by work-item (15, 0, 0), group (0, 0, 0), local id (15, 0, 0)
+  at byte 0 of local memory, argument 't', which has 64 bytes
+  with a read
+  at program.cl:3:50
+      t[l] = i; barrier(CLK_LOCAL_MEM_FENCE); b[i] = t[0]; if (l == 15) t[0] = -1;
+                                                     ^
+  by other work-items
+  4 times in this launch
+""",
+    ),
     "what comes of local memory that nobody has written": (
         "  int x = t[15]; b[x] = i;",
         """read of 4 bytes that nobody has written
