@@ -12,11 +12,12 @@ import argparse
 import fcntl
 import os
 import shlex
+import signal
 import site
 import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ALL_COMPLETED, FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from pathlib import Path
 
 SHIM = Path(__file__).resolve().parent
@@ -29,7 +30,6 @@ import needs  # noqa: E402
 from gen import answers, calls, dispatch, embed, headers, platform, quirks, settings, shared  # noqa: E402
 
 from cl_driver import arenas, module_archive  # noqa: E402
-from cl_driver.builtins import build as builtin_library  # noqa: E402
 from cl_driver.frontend import corrections, find_clang  # noqa: E402
 
 WARNINGS = ["-Wall", "-Wextra", "-Werror"]
@@ -163,16 +163,21 @@ class Builder:
         return target
 
     def compile_all(self, sources: list[Path], keep_going: bool = False) -> list[Path]:
-        """Objects of several C files; all of them are tried before the first error is raised.
+        """Objects of several C files. The first error ends it, but for what is being compiled.
 
         keep_going: a file that does not compile is reported, and its last good object taken, if any.
         """
         with ThreadPoolExecutor(self.jobs) as pool:
             futures = {source: pool.submit(self.compile, source) for source in sources}
+            wait(futures.values(), return_when=ALL_COMPLETED if keep_going else FIRST_EXCEPTION)
+            pool.shutdown(wait=False, cancel_futures=True)
+        failed = [f for f in futures.values() if not f.cancelled() and f.exception()]
+        if failed and not keep_going:
+            failed[0].result()
         objects = []
         for source, future in futures.items():
             old = self.object_of(source)
-            if keep_going and future.exception():
+            if future.exception():
                 print(f"{future.exception()}\nkept as it was: {source}", file=sys.stderr)
                 objects += [old] if old.exists() else []
             else:
@@ -218,14 +223,31 @@ def build(
 
 def _build(builder: Builder, allow_missing: bool) -> None:
     """All of it. The built-in library takes one clang as long as all C files take together."""
-    with ThreadPoolExecutor(1) as pool:
-        library = pool.submit(builtin_library.update, builder.out / "builtins.spv")
+    library = _begin_builtins(builder.out / "builtins.spv")
+    try:
         _build_libraries(builder, allow_missing)
-        try:
-            library.result()
-        except (FileNotFoundError, subprocess.CalledProcessError) as error:
-            raise BuildError(f"the builtin library: {error}") from None
+        said = library.communicate()[1]
+    except BaseException:
+        library.send_signal(signal.SIGINT)  # it ends its clang
+        library.communicate()
+        raise
+    if library.returncode:
+        raise BuildError(f"the builtin library: {said.strip()}")
+    print(said, end="", file=sys.stderr)
     _build_derived(builder)
+
+
+def _begin_builtins(output: Path) -> subprocess.Popen[str]:
+    """A process that makes the built-in library, if it is not the newest: one that can be ended."""
+    command = [sys.executable, "-m", "cl_driver.builtins.build", str(output), "--update"]
+    path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH", ""))))
+    return subprocess.Popen(
+        command,
+        env=os.environ | {"PYTHONPATH": path},
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
 
 
 def _build_libraries(builder: Builder, allow_missing: bool) -> None:

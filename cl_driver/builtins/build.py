@@ -1,6 +1,6 @@
 """Compiles the builtin library to one SPIR-V module; run when the package is built.
 
-python -m cl_driver.builtins.build OUTPUT [--clang CLANG]
+python -m cl_driver.builtins.build OUTPUT [--clang CLANG] [--update]
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import os
 import pathlib
 import shutil
 import subprocess
+import sys
 import tempfile
 
 from . import PLACES
@@ -73,14 +74,23 @@ def update(output: pathlib.Path) -> pathlib.Path:
     return output
 
 
-def main() -> None:
-    """Command line of the package's build."""
+def main() -> int:
+    """Command line of the package's build. Returns the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("output", type=pathlib.Path)
     parser.add_argument("--clang")
+    parser.add_argument("--update", action="store_true", help="what is newer than its sources stays")
     arguments = parser.parse_args()
-    build(arguments.output, arguments.clang)
+    try:
+        if arguments.update:
+            update(arguments.output)
+        else:
+            build(arguments.output, arguments.clang)
+    except (FileNotFoundError, subprocess.CalledProcessError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -44,6 +44,20 @@ def add_commands(gdb: Any) -> None:
         file = found.symtab.filename if found.symtab is not None else "?"
         return f"{frame.name()} at {file}:{found.line}"
 
+    def breakpoints_in(file: str) -> list[Any]:
+        """The user's breakpoints in a file of kernels that stop the program."""
+        found = []
+        for each in gdb.breakpoints():
+            if each.type != gdb.BP_BREAKPOINT or not (each.visible and each.enabled):
+                continue
+            if hasattr(each, "locations"):  # from gdb 13 on
+                files = [where.source[0] for where in each.locations if where.source]
+            else:
+                files = [(each.location or "").rpartition(":")[0]]
+            if any(name and (file == name or file.endswith("/" + name)) for name in files):
+                found.append(each)
+        return found
+
     class InfoKernel(gdb.Command):  # type: ignore[misc]
         """The kernel that the selected thread is in, and the ids of its work-item."""
 
@@ -78,7 +92,8 @@ def add_commands(gdb: Any) -> None:
             print("\n".join(lines))
 
     class WorkItem(gdb.Command):  # type: ignore[misc]
-        """work-item X [Y [Z]]: goes on until the work-item with this global id comes to the line at hand."""
+        """work-item X [Y [Z]]: goes on until the work-item with this global id comes to the line at hand,
+        whatever breakpoints in kernels others come to before."""
 
         def invoke(self, argument: str, from_tty: bool) -> None:
             """The command. GdbError outside of kernels, or for what is no id."""
@@ -90,9 +105,17 @@ def add_commands(gdb: Any) -> None:
             if not 1 <= len(wanted) <= 3:
                 raise gdb.GdbError("work-item X [Y [Z]]: the global id of a work-item")
             line = f"{found.symtab.filename}:{found.line}"
+            others = breakpoints_in(found.symtab.filename)
             stop = gdb.Breakpoint(line, internal=True, temporary=True)
             stop.condition = " && ".join(f"cl_item.global_id[{k}] == {id_}" for k, id_ in enumerate(wanted))
-            gdb.execute("continue")
+            for each in others:
+                each.enabled = False
+            try:
+                gdb.execute("continue")
+            finally:
+                for each in others:
+                    if each.is_valid():
+                        each.enabled = True
 
     InfoKernel("info kernel", gdb.COMMAND_STATUS)
     InfoWorkItems("info work-items", gdb.COMMAND_STATUS)

@@ -12,8 +12,8 @@ from .cache import digest
 # whatever is new counts, unless it is named here. "cl" and "coefficients" are builtins.spv's sources, and the
 # archive is made of modules that count themselves.)
 _OTHERS = frozenset((
-    "__pycache__", "_native", "accuracy", "api", "cl", "cl_driver.modules", "cli", "coefficients", "door",
-    "interp",
+    "__pycache__", "_native", "accuracy", "api", "cl", "cl_driver.modules", "cli", "cluster", "coefficients",
+    "debugger", "door", "interp", "profile", "tune",
 ))  # fmt: skip
 _found: list[str] = []
 

@@ -173,6 +173,14 @@ def write(results: dict, folder: Path) -> None:
     (folder / "throughput.md").write_text(report.markdown(results))
 
 
+def matches(wanted: str, *names: str) -> bool:
+    """Whether a regular expression is found in one of the names. SystemExit if it is none."""
+    try:
+        return any(re.search(wanted, name) for name in names)
+    except re.error as error:
+        sys.exit(f"--filter: {wanted!r} is no regular expression: {error}")
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     platforms.add_options(parser)
@@ -191,11 +199,10 @@ def main() -> int:
         "--readme", type=Path, metavar="FILE", help="put the table between its marks there, too"
     )
     arguments = parser.parse_args()
-    names = [
-        name
-        for name, b in BENCHMARKS.items()
-        if re.search(arguments.filter, name) or re.search(arguments.filter, b.topic)
-    ]
+    names = [name for name, b in BENCHMARKS.items() if matches(arguments.filter, name, b.topic)]
+    if not names:
+        topics = ", ".join(sorted({b.topic for b in BENCHMARKS.values()}))
+        sys.exit(f"--filter: no benchmark is called like {arguments.filter!r}, nor is a topic ({topics})")
     arguments.output.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)

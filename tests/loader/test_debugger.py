@@ -71,6 +71,12 @@ def test_gdb_goes_to_work_items(gdb):
     assert "work-item X [Y [Z]]" in text
 
 
+def test_gdb_goes_past_breakpoints_that_others_come_to(gdb):
+    # Then the same one comes to the breakpoint, in helper.
+    text = gdb("program.cl:3", "work-item 2", "print i", "continue", "up", "print i")
+    assert "$1 = 2" in text and "$2 = 2" in text, text
+
+
 def test_gdb_commands_outside_of_kernels(gdb):
     text = gdb("main", "info kernel", "info work-items", "work-item 1")
     assert text.count("No work-item here") == 3, text

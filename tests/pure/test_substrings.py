@@ -68,7 +68,7 @@ FORMATS = {
     "spirv/group_copies.py": "the same",
     "codegen/ops/address_spaces.py": "link names: qualifiers of a parameter",
     "codegen/library/names.py": "names of the builtin library's functions, from which its own list is made",
-    "codegen/llvm/emitter.py": "instructions of LLVM IR: loads",
+    "codegen/llvm/text.py": "instructions of LLVM IR: loads",
     "codegen/llvm/types.py": "operands and types of LLVM IR",
     "codegen/llvm/debug.py": "lines of LLVM IR, of which instructions are indented",
     "codegen/library/intrinsics.py": "literals of LLVM IR",

@@ -27,8 +27,8 @@ import build as shim  # noqa: E402
 
 SANITIZERS = ("", *(pytest.param(kind, marks=pytest.mark.long) for kind in ("thread", "address")))
 PROGRAMS = (
-    "objects", "events", "buffers", "share", "alone", "launch", "late_code", "counts", "printf", "no_threads",
-    "value_code", "images", "storage", "native", "variants", "turns",
+    "objects", "events", "buffers", "share", "ab_trial", "alone", "launch", "late_code", "counts", "printf",
+    "no_threads", "value_code", "images", "storage", "native", "variants", "turns",
     "cluster/extents", "cluster/worth",
 )  # fmt: skip
 WRAPPED = {

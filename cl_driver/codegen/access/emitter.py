@@ -32,7 +32,7 @@ class Inside(Protocol):
 class MaskedStore(NamedTuple):
     """A store of the first `used` of every `stride` elements of type t, for each lane of a mask.
 
-    is_global: to memory of which there may be no page where no lane stores.
+    is_global: to memory of which there may be no page where no lane stores. made_of: the instruction.
     """
 
     t: str
@@ -44,6 +44,7 @@ class MaskedStore(NamedTuple):
     alignment: int
     metadata: str
     is_global: bool = False
+    made_of: Instruction | None = None
 
 
 class AccessEmitter(LockstepEmitter):

@@ -205,8 +205,9 @@ def _store_all(e: AccessEmitter, store: MaskedStore) -> None:
     if store.used < store.stride:
         _store_under(e, store, "splat (i1 true)")
         return
-    whole = form(e.width * store.stride)(store.t)
+    whole, start = form(e.width * store.stride)(store.t), len(e.lines)
     e.emit_void(f"store {whole} {store.data}, ptr {store.address}, align {store.alignment}{store.metadata}")
+    e.mark(start, store.made_of)
 
 
 def _store_mixed(e: AccessEmitter, stores: list[MaskedStore], mask: str, bits: str) -> None:
@@ -217,16 +218,18 @@ def _store_mixed(e: AccessEmitter, stores: list[MaskedStore], mask: str, bits: s
         return
     copies = []
     for store in stores:
-        whole = form(e.width * store.stride)(store.t)
+        whole, start = form(e.width * store.stride)(store.t), len(e.lines)
         copies.append(e.alloca(whole, store.size))
         e.emit_void(f"store {whole} {store.data}, ptr {copies[-1]}, align {store.size}")
+        e.mark(start, store.made_of)
 
     def one_lane(lane: str) -> None:
         for store, copy in zip(stores, copies, strict=True):
-            place, t = store.size * store.stride, form(store.used)(store.t)
+            place, t, start = store.size * store.stride, form(store.used)(store.t), len(e.lines)
             value = e.emit(f"load {t}, ptr {_in_lane(e, copy, lane, place)}, align {store.size}")
             at = _in_lane(e, store.address, lane, place)
             e.emit_void(f"store {t} {value}, ptr {at}, align {store.alignment}{store.metadata}")
+            e.mark(start, store.made_of)
 
     _each_lane(e, bits, one_lane)
 
@@ -234,6 +237,7 @@ def _store_mixed(e: AccessEmitter, stores: list[MaskedStore], mask: str, bits: s
 def _store_under(e: AccessEmitter, store: MaskedStore, mask: str) -> None:
     """LLVM's masked store; several elements of a lane as one number, for AVX2 has masks of 32 and 64 bits."""
     t, data, stride, place = store.t, store.data, store.stride, store.size * store.stride
+    start = len(e.lines)
     if stride > 1 and not has_masks(e.options) and _has_masked(e.options, place, store.used == stride):
         data, t, stride = _as_lanes(e, t, data, stride, place), f"i{8 * place}", 1
     whole = form(e.width * stride)
@@ -242,6 +246,7 @@ def _store_under(e: AccessEmitter, store: MaskedStore, mask: str) -> None:
         f"ptr align {store.alignment} {store.address}, "
         f"{whole('i1')} {repeat_mask(e, mask, stride, min(stride, store.used))}){store.metadata}"
     )
+    e.mark(start, store.made_of)
 
 
 def _as_lanes(e: AccessEmitter, t: str, data: str, stride: int, place: int) -> str:

@@ -32,6 +32,7 @@ class Waiting(NamedTuple):
     size: int  # of the vector
     alignment: int
     metadata: str
+    made_of: Instruction | None
 
 
 class NontemporalStores:
@@ -93,7 +94,7 @@ class NontemporalStores:
         self.is_used = True
         size = (lane or place) * e.width
         self.pending.append(
-            Waiting(f"{vector} {data}, ptr {address}", address, place, size, alignment, metadata)
+            Waiting(f"{vector} {data}, ptr {address}", address, place, size, alignment, metadata, e.at_hand)
         )
         return True
 
@@ -114,7 +115,9 @@ class NontemporalStores:
             e.begin_block(label)
             for store in waiting:
                 how = f"{line}, !nontemporal !0" if is_past else f"{store.alignment}"
+                start = len(e.lines)
                 e.emit_void(f"store {store.what}, align {how}{store.metadata}")
+                e.mark(start, store.made_of)
             e.emit_void(f"br label %{labels[2]}")
         e.begin_block(labels[2])
 

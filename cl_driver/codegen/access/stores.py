@@ -363,7 +363,9 @@ def store_contiguous(
             return
         e.emit_void(f"store {whole(t)} {data}, ptr {address}, align {alignment}{hint}{metadata}")
         return
-    store = MaskedStore(t, size_of(element), data, address, stride, count, alignment, metadata, is_global)
+    store = MaskedStore(
+        t, size_of(element), data, address, stride, count, alignment, metadata, is_global, e.at_hand
+    )
     store_masked(e, store, mask or "splat (i1 true)", waits, how)
 
 

@@ -130,7 +130,8 @@ class DebugEmitter:
         return int(self.attachment(location).rpartition("!")[2])
 
     def attach(self, lines: Lines, start: int, instruction: Instruction) -> None:
-        """Marks what lines[start:] holds with the place of the instruction that it was made of.
+        """Marks what lines[start:] holds with the place of the instruction that it was made of, but for what
+        has a mark: that was made of another one, which has waited.
 
         Phis are completed later, and have no place of their own.
         """
@@ -139,7 +140,7 @@ class DebugEmitter:
         attachment = self.attachment(instruction.line)
         for k in range(start, len(lines)):
             line = lines[k]
-            if type(line) is str and line.startswith("  "):
+            if type(line) is str and line.startswith("  ") and ", !dbg !" not in line:
                 lines[k] = line + attachment
                 self.size += len(attachment)
 

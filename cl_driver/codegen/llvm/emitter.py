@@ -30,21 +30,17 @@ from .alias import AliasScopes
 from .debug import DebugEmitter
 from .errors import CodegenError
 from .fast_math import FastMath
-from .forms import MANGLED, SCALAR, Form, form
+from .forms import Form, form
 from .options import CodegenOptions
 from .registry import EXTENDED, LOWERINGS, Builder
+from .text import FunctionText
 from .types import (
     Lines,
     component_count,
     constant_text,
     element_type,
-    integer_bits,
     ir_type,
-    is_register,
 )
-
-# How instructions begin of which LLVM may make `x & mask` of 64 bits.
-_MASKINGS = ("and i64 ", "lshr i64 ")
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -104,34 +100,29 @@ class ModuleText(Protocol):
         """A declaration of the module."""
 
 
-class FunctionEmitter:
+class FunctionEmitter(FunctionText):
     """State while one LLVM function is emitted.
 
-    module: the ModuleEmitter that collects constants and library functions. lines: where instructions go, the
-    text of the current block. prologue: instructions of the entry block, computed once per call; head: those
-    before the body, computed once per work-item. operands: LLVM operand of each Value that has one.
+    module: the ModuleEmitter that collects constants and library functions. operands: LLVM operand of each
+    Value that has one.
     """
 
     width = 1
     current: Block  # the SPIR-V block at hand
 
     def __init__(self, module: ModuleText, fast_math: FastMath | None = None) -> None:
+        super().__init__(module.options)
         self.module = module
-        self.options = module.options
         self.fast_math = fast_math or FastMath()
-        self.allocas: list[str] = []
-        self.prologue: Lines = []
-        self.head = self.prologue  # instructions that come before all blocks of the body
-        self.lines: Lines = []
         self.operands: dict[Value, str | Components] = {}
         self.builtin_addresses: dict[Value, BuiltinAddress] = {}  # of access chains into Input variables
         self.labels: dict[Block, str] = {}
         self.exits: dict[Block, str] = {}  # label of the LLVM block that a SPIR-V block ends in
         self.before_jumps: dict[Block, Lines] = {}  # places before the branches of SPIR-V blocks
-        self.label = "entry"  # of the LLVM block that lines go to
         self.access_group = ""  # metadata of accesses that do not depend on other work-items' ones
         self.aliases: AliasScopes | None = None  # of what is emitted, in kernels
         self.debug: DebugEmitter | None = None  # for kernels with debug information
+        self.at_hand: Instruction | None = None  # what is being lowered, where some of it may wait for others
         self.remarks: Remarks | None = None  # where somebody wants to know
         # Phis that wait for their operands: where their text goes, name, instruction, block.
         self._phis: list[tuple[Lines, int, str, Instruction, Block]] = []
@@ -140,81 +131,6 @@ class FunctionEmitter:
         self.is_terminable = False  # see CodegenOptions.terminable; not in functions of the builtin library
         self._may_end = False  # there are jumps to where the function ends for that
         self._order: dict[Block, int] = {}  # of blocks in the text
-        self._next = 0
-        self._loads: dict[str, int] = {}  # names of loads, and when each was emitted
-        self._masked: set[str] = set()  # names of what LLVM may make `x & mask` of
-
-    # Text.
-
-    def name(self, hint: str = "v") -> str:
-        """A fresh local name."""
-        self._next = number = self._next + 1
-        return f"%{hint}{number}"
-
-    def emit(self, text: str) -> str:
-        """Appends an instruction with a result; its name."""
-        self._next = number = self._next + 1
-        name = f"%v{number}"
-        self.lines.append(f"  {name} = {text}")
-        if text.startswith("load "):
-            self._loads[name] = number
-        elif self.options.aarch64 and text.startswith(_MASKINGS):
-            self._masked.add(name)
-        return name
-
-    def element(self, operand: str) -> str:
-        """A scalar that becomes an element of a vector.
-
-        LLVM for AArch64 takes elements of 64 bits `x & mask` for zero-extended 32 bits where the lower half
-        of the mask is all ones, whatever the upper one is, and multiplies the lower halves. It does not look
-        through an empty assembly.
-        """
-        return self.emit(f'call i64 asm "", "=r,0"(i64 {operand})') if operand in self._masked else operand
-
-    def as_loaded(self, a: str, b: str) -> tuple[str, str]:
-        """Two operands that may be exchanged: of two loads the later one comes last. It is what LLVM makes an
-        operand in memory, so it stays behind the other one. CPUs foresee what is read in ascending order."""
-        first, second = self._loads.get(a), self._loads.get(b)
-        return (b, a) if first is not None and second is not None and first > second else (a, b)
-
-    def emit_void(self, text: str) -> None:
-        """Appends an instruction without a result."""
-        self.lines.append("  " + text)
-
-    def emit_prologue(self, text: str) -> str:
-        """An instruction in the entry block, before all others."""
-        self._next = number = self._next + 1
-        name = f"%p{number}"
-        self.prologue.append(f"  {name} = {text}")
-        return name
-
-    def begin_block(self, label: str) -> None:
-        """Starts an LLVM block; the block before it must have its terminator."""
-        self.label = label
-        self.lines.append(f"{label}:")
-
-    def new_label(self, hint: str = "b") -> str:
-        """A fresh label, without the %."""
-        self._next = number = self._next + 1
-        return f"{hint}{number}"
-
-    def alloca(self, type_text: str, alignment: int) -> str:
-        """Stack memory of the LLVM function, reserved once per call."""
-        name = self.name("a")
-        self.allocas.append(f"  {name} = alloca {type_text}, align {alignment}")
-        return name
-
-    def call(self, name: str, result: str, *arguments: str, flags: str = "") -> str:
-        """A call with a result; arguments are typed operands."""
-        return self.emit(f"call {flags}{result} @{name}({', '.join(arguments)})")
-
-    def intrinsic(
-        self, name: str, f: Form, element: str, *arguments: str, extra: str = "", flags: str = ""
-    ) -> str:
-        """llvm.NAME over arguments and a result of one type; extra: further typed arguments."""
-        t = f(element)
-        typed = ", ".join([f"{t} {argument}" for argument in arguments])
-        return self.emit(f"call {flags}{t} @llvm.{name}.{f.suffix(MANGLED[element])}({typed}{extra})")
 
     # Operands.
 
@@ -335,14 +251,6 @@ class FunctionEmitter:
             return self.splat(operand, ir_type(value.type), f)
         return operand
 
-    def splat(self, operand: str, element: str, f: Form) -> str:
-        """A vector with a scalar in all elements."""
-        if not is_register(operand):
-            return f.splat(element, operand)
-        t = f(element)
-        first = self.emit(f"insertelement {t} poison, {element} {self.element(operand)}, i32 0")
-        return self.emit(f"shufflevector {t} {first}, {t} poison, <{f.count} x i32> zeroinitializer")
-
     def is_same_in_lanes(self, value: Value) -> bool:
         """True in code at a width above 1 for scalars that are known to be the same in all lanes."""
         return False
@@ -384,19 +292,6 @@ class FunctionEmitter:
         """Tells who wants to know how the instruction at hand is lowered: passes/ir/remarks.py."""
         if self.remarks is not None:
             self.remarks.note(how, why, masked)
-
-    def to_width(self, typed: str, type_: str) -> str:
-        """An unsigned integer in another width; typed: type and operand."""
-        source, operand = typed.split(" ", 1)
-        return self.resized(SCALAR, operand, source, type_)
-
-    def resized(self, f: Form, operand: str, source: str, wanted: str, signed: bool = False) -> str:
-        """An integer of type `source`, or a vector of such, as one of type `wanted`."""
-        if source == wanted:
-            return operand
-        is_shorter = integer_bits(wanted) < integer_bits(source)
-        opcode = "trunc" if is_shorter else "sext" if signed else "zext"
-        return self.emit(f"{opcode} {f(source)} {operand} to {f(wanted)}")
 
     # What there is in some functions only: kernels have more than functions of the builtin library.
 
@@ -534,6 +429,11 @@ class FunctionEmitter:
                 debug.attach(self.lines, start, instruction)
                 if instruction.line is not None and instruction.line.variable is not None:
                     debug.describe(self, instruction)
+
+    def mark(self, start: int, instruction: Instruction | None) -> None:
+        """Says what lines[start:] was made of: an instruction that has waited for others."""
+        if self.debug is not None and instruction is not None:
+            self.debug.attach(self.lines, start, instruction)
 
     def phi(self, instruction: Instruction) -> None:
         """Emits a phi to be completed by finish_phis."""

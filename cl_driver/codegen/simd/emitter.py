@@ -136,6 +136,7 @@ class WideEmitter(WideOperands):
                         break
                     self.late[phi] = after_phis
             start = len(self.lines)
+            self.at_hand = i
             if self.remarks is not None:
                 self.remarks.begin(i)
             access = interleaved.get(i)
@@ -182,7 +183,9 @@ class WideEmitter(WideOperands):
 
     def _look_up(self) -> None:
         """Does the look-ups that wait."""
+        start = len(self.lines)
         for i in lut_permute.flush(self):
+            self.mark(start, i)
             late: Lines = []
             self.late[i] = late
             self.lines.append(late)

@@ -14,7 +14,6 @@ from ...spirv.module import (
     Argument,
     Block,
     Constant,
-    ConstantExpr,
     Function,
     Instruction,
     Kind,
@@ -24,7 +23,7 @@ from ...spirv.module import (
     Variable,
 )
 from ...spirv.types import TypeTable
-from ..analysis.roots import SAME_OBJECT, roots
+from ..analysis.roots import Root, roots
 from ..ir.instructions import (
     ADDRESS,
     ATOMICS,
@@ -40,6 +39,7 @@ from ..ir.instructions import (
 )
 from ..ir.layout import alignment_of, size_of
 from ..ir.ops import PassOp
+from .integers import base, origin
 from .library_calls import second_result_size, vector_place
 from .private_memory import SHADOW, Shadows, copied_size, has_known_accesses, sites_of, unwanted_end
 from .sites import ATOMIC, BARRIER, FENCE, LOAD, STORE, Site
@@ -55,7 +55,6 @@ _ADDRESSES = ADDRESS | {
     Op.GenericPtrMemSemantics, Op.LifetimeStart, Op.LifetimeStop,
 }  # fmt: skip
 
-_COMPUTED = (Instruction, ConstantExpr)
 _CHECKS = (PassOp.CheckWait, PassOp.CheckOperation, PassOp.CheckImage)  # that are there already
 
 # Bits of memory semantics (SPIR-V 1.6, section 3.25).
@@ -222,9 +221,10 @@ class _Instrumenter:
         if isinstance(pointer, (Undef, Constant)):
             return False
         site.storage = pointer.type.storage
-        found = roots(_before_integers(pointer))
+        found = roots(origin(pointer))
         if found is None or len(found) != 1:
-            return site.storage in _SHARED
+            is_constant = site.storage is StorageClass.UniformConstant
+            return site.storage in _SHARED or (is_constant and not _is_of_driver(pointer, found))
         (root,) = found
         if isinstance(root, Variable) and root.builtin is not None:
             return False
@@ -308,17 +308,12 @@ class _Instrumenter:
             self.access(i, at, site)
 
 
-def _before_integers(pointer: Value) -> Value:
-    """Of an address that is computed from one that was an integer for a moment, the one before that: so it is
-    cast between address spaces of which OpenCL C forbids it."""
-    base = pointer
-    while isinstance(base, _COMPUTED) and base.op in SAME_OBJECT:
-        base = base.operands[0]
-    if isinstance(base, _COMPUTED) and base.op is Op.ConvertUToPtr:
-        number = base.operands[0]
-        if isinstance(number, _COMPUTED) and number.op is Op.ConvertPtrToU:
-            return _before_integers(number.operands[0])
-    return pointer
+def _is_of_driver(pointer: Value, found: frozenset[Root] | None) -> bool:
+    """Whether an address of constant memory is in what the driver has made, and is no allocation: variables
+    of the program, what stands behind an image or a sampler."""
+    if found is not None:
+        return all(isinstance(root, Variable) for root in found)
+    return base(pointer).type.kind is not Kind.POINTER
 
 
 def _integer(value: Value) -> int:

@@ -115,8 +115,11 @@ static __attribute__((noinline)) void found_race(struct cld_kcheck_thread *threa
     if (thread->has_diverged) /* which nothing is ordered after */
         return;
     uint64_t item = (before & CELL_ITEM) >> CELL_ITEM_AT, mask = (UINT64_C(1) << launch->local_bits) - 1;
+    uint64_t own = (thread->base[range->is_local] | thread->item << CELL_ITEM_AT) & CELL_ITEM;
     struct report report = {
         .finding = RACE,
+        /* Of several the cell has the last one, which may be the one that does not race: this one. */
+        .is_other_unknown = before & (CELL_MANY_ITEMS | CELL_MANY_GROUPS) && (before & CELL_ITEM) == own,
         .site = site,
         .other = where < thread->sites->count ? &thread->sites->sites[where] : NULL,
         .place = place_of(launch, thread->group_index, thread->item),

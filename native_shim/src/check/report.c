@@ -328,7 +328,10 @@ static void print(const struct cld_kcheck_launch *launch, const struct report *r
         if (report->other)
             put_site(&text, launch->sites, report->other);
         put(&text, "  by ");
-        put_place(&text, &report->other_place);
+        if (report->is_other_unknown)
+            put(&text, "other work-items\n");
+        else
+            put_place(&text, &report->other_place);
     } else if (report->finding == DIVERGENCE && report->other) {
         put(&text, "  others of the group have come to another barrier\n");
         put_site(&text, launch->sites, report->other);

@@ -107,7 +107,7 @@ struct report {
     uint64_t bytes; /* of the access */
     const char *made_by;
     uint32_t number;
-    bool is_local, has_object, is_write_before;
+    bool is_local, has_object, is_write_before, is_other_unknown;
     uint64_t missing; /* work-items, of a barrier */
     uint64_t operands[2];
     double coordinates[3]; /* in an image; unused ones are 0 */

@@ -8,6 +8,10 @@
 /* Launches of each kind that are compared, and few that are enough to see a large difference, in percent. */
 enum { ROUNDS = 16, FEW_ROUNDS = 3, LARGE = 25 };
 
+/* One that takes so many times as long as the usual way, and more ns than the system is likely to have taken
+ * a CPU away for, tells all. */
+enum { HOPELESS = 8, HOPELESS_TIME = 50000000 };
+
 static bool is_faster(uint64_t time, uint64_t usual, uint32_t gain) {
     return (double)time * 100 <= (double)usual * (100 - gain);
 }
@@ -34,7 +38,9 @@ static void judge(const char *kernel, const struct cld_ab_run *trial, uint64_t t
     struct cld_ab_trial *ab_trial = trial->ab_trial;
     bool is_new = trial->is_new;
     uint32_t number = atomic_fetch_add(&ab_trial->measured[is_new], 1);
-    if (is_new && !number) /* the first one brings code and constants into the caches */
+    uint64_t known = atomic_load(&ab_trial->best[0]);
+    bool is_hopeless = is_new && known && time >= HOPELESS_TIME && time / HOPELESS >= known;
+    if (is_new && !number && !is_hopeless) /* the first one brings code and constants into the caches */
         return;
     uint64_t best = atomic_load(&ab_trial->best[is_new]);
     while ((!best || time < best) && !atomic_compare_exchange_weak(&ab_trial->best[is_new], &best, time))
@@ -43,7 +49,7 @@ static void judge(const char *kernel, const struct cld_ab_run *trial, uint64_t t
     uint64_t usual = atomic_load(&ab_trial->best[0]), mine = atomic_load(&ab_trial->best[1]);
     bool is_clear = trial->kind->may_differ_much && usual_count >= FEW_ROUNDS && count > FEW_ROUNDS &&
                     (is_faster(mine, usual, LARGE) || is_faster(usual, mine, LARGE));
-    if (!is_clear && (usual_count < ROUNDS || count < ROUNDS + 1))
+    if (!is_hopeless && !is_clear && (usual_count < ROUNDS || count < ROUNDS + 1))
         return;
     bool adopted = is_faster(mine, usual, trial->kind->gain);
     int32_t state = CLD_TRIAL;

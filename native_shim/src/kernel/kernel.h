@@ -164,10 +164,6 @@ struct cld_kernel_info {
     uint64_t flags;                 /* enum cld_kernel_flags */
     uint64_t apart; /* bits: arguments whose buffers no other argument's may overlap, but for code that
                      * assumes        nothing of them (cl_driver/passes/loops/promote_memory.py) */
-    uint32_t account_count; /* numbers of `account`, or 0 */
-    int64_t *account;       /* malloced: bytes and operations of launches, for profiles (profile/traffic.h) */
-    uint32_t extent_count;  /* numbers of `extents`, or 0 */
-    int64_t *extents; /* malloced: what work-groups read and write, to cut launches (cluster/extents.h) */
     uint64_t most_group_items; /* of groups that there may be code for by their size, or 0 */
     _Atomic(struct cld_variant *) variants;
     uint32_t specialisable_count; /* of arguments that there may be code for the values of */
@@ -182,6 +178,10 @@ struct cld_kernel_info {
     _Atomic uint32_t launches;       /* counts the short ones, of which only some are timed */
     struct cld_alone alone;          /* whether one thread executes them sooner than several */
     struct cld_works *works;         /* malloced: the same of workers of a cluster, or NULL */
+    uint32_t account_count;          /* numbers of `account`, or 0 */
+    int64_t *account;      /* malloced: bytes and operations of launches, for profiles (profile/traffic.h) */
+    uint32_t extent_count; /* numbers of `extents`, or 0 */
+    int64_t *extents; /* malloced: what work-groups read and write, to cut launches (cluster/extents.h) */
 };
 
 struct cld_kernel {

@@ -177,7 +177,10 @@ cl_int cld_launch_place_local(struct cld_event *command, const uint64_t *sizes) 
  * launches: that it stands for, where not each is looked at. */
 static void estimate(struct cld_event *command, struct cld_kernel_info *info, uint32_t launches) {
     uint64_t item_time = atomic_load_explicit(&info->item_time, memory_order_relaxed);
-    cld_launch_choose_panel(command, item_time);
+    if (command->kernel.local_size)
+        cld_launch_choose_panel(command, item_time);
+    else
+        command->panel = 0;
     command->estimate = time_of(info, &command->kernel.launch);
     const uint64_t later =
         CLD_KERNEL_TILED | CLD_KERNEL_HAS_MORE | CLD_KERNEL_HAS_LINEAR | CLD_KERNEL_TRIES_ITEMS;
@@ -368,8 +371,8 @@ static cl_int fill(struct cld_event *command, const struct cld_kernel *kernel,
     bool empty = false;
     if (is_complete)
         CLD_TRY(snapshot(command, kernel));
-    bool is_here = !command->queue->device->worker;
-    if (__builtin_expect(cld_kcheck_is_on, 0) && is_complete && is_here)
+    bool is_here = command->operation != &cld_cluster_operation;
+    if (__builtin_expect(command->operation == &cld_checked_operation, 0) && is_complete)
         cld_checked_launch_arguments(command, kernel);
     CLD_TRY(cld_ndrange_check(command->queue, info, sizes->work_dim, sizes->offset, sizes->size, sizes->local,
                               is_here, launch, &empty));
@@ -452,11 +455,8 @@ cl_int cld_launch_prepare(struct cld_queue *queue, struct cld_kernel *kernel,
     return CL_SUCCESS;
 }
 
-/* One function, since each call costs a few of the instructions of a small launch. */
-__attribute__((flatten)) static cl_int launch_kernel(cl_command_queue command_queue, cl_kernel handle,
-                                                     cl_command_type type,
-                                                     const struct cld_launch_sizes *sizes,
-                                                     const struct cld_wait *wait) {
+static cl_int launch_kernel(cl_command_queue command_queue, cl_kernel handle, cl_command_type type,
+                            const struct cld_launch_sizes *sizes, const struct cld_wait *wait) {
     struct cld_queue *queue;
     CLD_TRY(cld_check_queue(command_queue, wait, &queue));
     struct cld_kernel *kernel = cld_object_check(handle, CLD_KERNEL);
@@ -469,12 +469,11 @@ __attribute__((flatten)) static cl_int launch_kernel(cl_command_queue command_qu
     return cld_command_enqueue(command, wait, 0);
 }
 
-CL_API_ENTRY cl_int CL_API_CALL clEnqueueNDRangeKernel(cl_command_queue command_queue, cl_kernel kernel,
-                                                       cl_uint work_dim, const size_t *global_work_offset,
-                                                       const size_t *global_work_size,
-                                                       const size_t *local_work_size,
-                                                       cl_uint num_events_in_wait_list,
-                                                       const cl_event *event_wait_list, cl_event *event) {
+/* One function, since each call costs a few of the instructions of a small launch. */
+__attribute__((flatten)) CL_API_ENTRY cl_int CL_API_CALL clEnqueueNDRangeKernel(
+    cl_command_queue command_queue, cl_kernel kernel, cl_uint work_dim, const size_t *global_work_offset,
+    const size_t *global_work_size, const size_t *local_work_size, cl_uint num_events_in_wait_list,
+    const cl_event *event_wait_list, cl_event *event) {
     struct cld_wait wait = {.count = num_events_in_wait_list, .list = event_wait_list, .event = event};
     const struct cld_launch_sizes sizes = {work_dim, global_work_offset, global_work_size, local_work_size,
                                            NULL};

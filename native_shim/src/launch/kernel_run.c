@@ -145,7 +145,8 @@ static __attribute__((noinline)) cl_int after_odd(const struct cld_event *comman
                : CL_SUCCESS;
 }
 
-static bool has_room(struct cld_event *command, const struct cld_variant *code, struct cld_self *self) {
+static inline __attribute__((always_inline)) bool
+has_room(struct cld_event *command, const struct cld_variant *code, struct cld_self *self) {
     uint64_t scratch_size;
     bool found = cld_find_scratch_size(command, code, &scratch_size) &&
                  cld_self_arenas(self, command->kernel.local_size, scratch_size);

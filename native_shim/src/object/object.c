@@ -20,7 +20,7 @@ void cld_object_hold_back(void) {
     holds_back = true;
 }
 
-static void hold_back(struct dead *dead) {
+static __attribute__((noinline)) void hold_back(struct dead *dead) {
     uint32_t at = atomic_fetch_add_explicit(&next_held_back, 1, memory_order_relaxed) % HELD_BACK;
     dead = atomic_exchange_explicit(&held_back[at], dead, memory_order_acq_rel);
     if (!dead)

@@ -103,9 +103,14 @@ void cld_command_fail(struct cld_event *command, int32_t error) {
     atomic_compare_exchange_strong(&command->error, &none, error);
 }
 
+static __attribute__((noinline, cold)) bool follows(struct cld_event *command, struct cld_event *event,
+                                                    bool errors) {
+    return cld_mover()->follows(command, event, errors);
+}
+
 /* Makes the command wait for the event. The wait list passes errors on; the order of a queue does not. */
 static void depend(struct cld_event *command, struct cld_event *event, struct cld_edge *edge, bool errors) {
-    if (__builtin_expect(command->context->is_spread, 0) && cld_mover()->follows(command, event, errors))
+    if (__builtin_expect(command->context->is_spread, 0) && follows(command, event, errors))
         return;
     atomic_fetch_add_explicit(&command->blockers, 1, memory_order_relaxed);
     edge->dependent = (uintptr_t)command | errors;
@@ -202,7 +207,9 @@ static __attribute__((noinline, cold)) void forget_user_events(cl_uint count, co
     }
 }
 
-static void note_queued(struct cld_event *command, uint32_t wait_count, struct cld_event *const *wait_list) {
+/* What is noted of profiled commands is in functions of its own: others need fewer registers without it. */
+static __attribute__((noinline)) void note_queued(struct cld_event *command, uint32_t wait_count,
+                                                  struct cld_event *const *wait_list) {
     command->times[CLD_TIME_QUEUED] = cld_now();
     if (!cld_is_observed(command))
         return;
@@ -325,12 +332,15 @@ void cld_immediate_end(struct cld_queue *queue, struct cld_event *command, cl_ev
     cld_object_drop(command);
 }
 
+static __attribute__((noinline)) void note_submitted(struct cld_event *command) {
+    command->times[CLD_TIME_SUBMIT] = cld_now();
+    if (cld_is_observed(command))
+        CLD_TELL(submitted, command);
+}
+
 static void submit(struct cld_event *command, struct cld_ready *ready) {
-    if (command->profiled) {
-        command->times[CLD_TIME_SUBMIT] = cld_now();
-        if (cld_is_observed(command))
-            CLD_TELL(submitted, command);
-    }
+    if (command->profiled)
+        note_submitted(command);
     atomic_store(&command->status, CL_SUBMITTED);
     cld_event_fire(command);
     if (atomic_fetch_sub_explicit(&command->blockers, 1, memory_order_acq_rel) == 1)
@@ -402,12 +412,25 @@ void cld_command_note_end(struct cld_event *command, int32_t status) {
     CLD_TELL(ended, command, status);
 }
 
-static void complete(struct cld_event *event, int32_t status, struct cld_ready *ready) {
-    struct cld_queue *queue = event->queue;
+/* Of a command that is observed, or that other machines have to do with. */
+static __attribute__((noinline, cold)) void tell_end(struct cld_event *event, int32_t status) {
     if (cld_is_observed(event))
         cld_command_note_end(event, status);
-    if (__builtin_expect(event->elsewhere >= CLD_USED_HERE, 0))
+    if (event->elsewhere >= CLD_USED_HERE)
         cld_mover()->ended(event);
+}
+
+static __attribute__((noinline)) void note_end(struct cld_event *event) {
+    if (!cld_is_observed(event) && event->elsewhere != CLD_SENT_WITH_TIMES)
+        *end_of(event) = cld_now();
+    if (event->is_child)
+        cld_family_tell_times(event);
+}
+
+static void complete(struct cld_event *event, int32_t status, struct cld_ready *ready) {
+    struct cld_queue *queue = event->queue;
+    if (__builtin_expect(event->elsewhere | (event->profiled & CLD_OBSERVED), 0))
+        tell_end(event, status);
     if (event->is_node) {
         event->node.whole->ended(event, status, ready);
         return;
@@ -418,12 +441,8 @@ static void complete(struct cld_event *event, int32_t status, struct cld_ready *
             status != CL_CONTEXT_TERMINATED_KHR)
             cld_context_notify(queue->context, "a command of type %#x failed: %s", (unsigned)event->type,
                                cld_error_name(status));
-        if (event->profiled) {
-            if (!cld_is_observed(event) && event->elsewhere != CLD_SENT_WITH_TIMES)
-                *end_of(event) = cld_now();
-            if (event->is_child)
-                cld_family_tell_times(event);
-        }
+        if (event->profiled)
+            note_end(event);
     }
     atomic_store(&event->status, status);
     if (atomic_load(&event->sleepers))

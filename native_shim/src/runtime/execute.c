@@ -239,6 +239,14 @@ static void run_alone(struct cld_event *command, struct cld_self *self, uint64_t
         cld_command_fail(command, error);
 }
 
+static __attribute__((noinline)) void tell_joined(struct cld_event *command, const struct cld_self *self) {
+    CLD_TELL(joined, command, self);
+}
+
+static __attribute__((noinline)) void tell_left(struct cld_event *command, const struct cld_self *self) {
+    CLD_TELL(left, command, self, &(struct cld_part){.units = command->total, .chunks = 1});
+}
+
 static void execute(struct cld_event *command, struct cld_self *self, struct cld_ready *ready) {
     if (__builtin_expect(command->context->is_spread, 0) && cld_mover()->fetch(command))
         return;
@@ -268,7 +276,7 @@ static void execute(struct cld_event *command, struct cld_self *self, struct cld
     if (command->operation->spread && command->operation->spread(command, self, ready))
         return;
     if (cld_is_observed(command))
-        CLD_TELL(joined, command, self);
+        tell_joined(command, self);
     uint64_t done = 0;
     bool sharable = command->total > 1 && cld_pool_threads(command->queue) > 1;
     bool is_long = command->estimate != CLD_TIME_UNKNOWN && command->estimate >= TINY_TIME;
@@ -281,14 +289,21 @@ static void execute(struct cld_event *command, struct cld_self *self, struct cld
         run_alone(command, self, done);
     leave(command, self);
     if (cld_is_observed(command))
-        CLD_TELL(left, command, self, &(struct cld_part){.units = command->total, .chunks = 1});
+        tell_left(command, self);
     finish_execution(command, ready);
 }
 
-void cld_command_execute(struct cld_event *command, struct cld_self *self, struct cld_ready *ready) {
-    const struct cld_queue *queue = command->queue;
-    struct cld_pool *pool = command->estimate >= COUNTED_TIME ? cld_pool_enter(queue, self) : NULL;
+static __attribute__((noinline)) void execute_counted(struct cld_event *command, struct cld_self *self,
+                                                      struct cld_ready *ready) {
+    struct cld_pool *pool = cld_pool_enter(command->queue, self);
     execute(command, self, ready);
     if (pool)
         cld_pool_exit(pool, self);
+}
+
+void cld_command_execute(struct cld_event *command, struct cld_self *self, struct cld_ready *ready) {
+    if (command->estimate >= COUNTED_TIME)
+        execute_counted(command, self, ready);
+    else
+        execute(command, self, ready);
 }

@@ -6,6 +6,39 @@ from tests.loader.check.kernels import kernel_tests
 
 # name: (the kernel's body behind IDS, what is told of it).
 WRONG = {
+    "integer past a constant variable": (
+        "  constant int c[4] = {1, 2, 3, 4}; b[i] = *(constant int *)((ulong)c + 4 * (i & 7));",
+        """read of 4 bytes out of bounds
+  at program.cl:3:44
+      constant int c[4] = {1, 2, 3, 4}; b[i] = *(constant int *)((ulong)c + 4 * (i & 7));
+                                               ^
+  by work-item (4, 0, 0), group (0, 0, 0), local id (4, 0, 0)
+  at byte 16 of constant memory, variable 'k.c', which has 16 bytes
+  32 times in this launch
+""",
+    ),
+    "integer far from its buffer": (
+        "  b[i] = *(constant int *)(((ulong)a & ~15ul) + 4 * i + 100000);",
+        """read of 4 bytes out of bounds
+  at program.cl:3:10
+      b[i] = *(constant int *)(((ulong)a & ~15ul) + 4 * i + 100000);
+             ^
+  by work-item (0, 0, 0), group (0, 0, 0), local id (0, 0, 0)
+  at byte 100000 of global memory, argument 'a', which has 256 bytes (allocation #, made by clCreateBuffer)
+  64 times in this launch
+""",
+    ),
+    "integer from memory, behind a buffer": (
+        "  if (i) return;\n"
+        "  *(global ulong *)b = (ulong)a; b[9] = *(constant int *)(*(volatile global ulong *)b + 256);",
+        """read of 4 bytes out of bounds
+  at program.cl:4:41
+      *(global ulong *)b = (ulong)a; b[9] = *(constant int *)(*(volatile global ulong *)b + 256);
+                                            ^
+  by work-item (0, 0, 0), group (0, 0, 0), local id (0, 0, 0)
+  at byte 256 of constant memory, which has 256 bytes (allocation #, made by clCreateBuffer)
+""",
+    ),
     "write past a buffer": (
         "  b[i + 1] = a[i];",
         """write of 4 bytes out of bounds
@@ -199,6 +232,12 @@ clCreateBuffer)
 
 # The same, as they should be.
 RIGHT = {
+    "integers inside": "  b[i] = *(constant int *)(((ulong)a + 4 * i + 3) & ~3ul & ~0ul);\n"
+    "  constant int c[4] = {1, 2, 3, 4}; b[i] += *(constant int *)((ulong)c + 4 * (i & 3));",
+    "integers of two pointers": "  b[i] = *(constant int *)(n ? (ulong)a + 4 * i : (ulong)b);\n"
+    "  if (i) return; volatile ulong to_b = (ulong)b - (ulong)a; *(global int *)((ulong)a + to_b) = 1;",
+    "integer from memory": "  if (i) return;\n"
+    "  *(global ulong *)b = (ulong)a; b[9] = *(constant int *)(*(volatile global ulong *)b + 4);",
     "the last element": "  b[i] = a[63 - i];",
     "vector at the end": "  if (i == 0) vstore4((int4)(1), 0, b + 60);",
     "unaligned vstore4": "  if (i == 0) vstore4((int4)(1), 0, b + 1);",

@@ -6,6 +6,45 @@ from tests.loader.check.kernels import kernel_tests
 
 # name: (the kernel's body behind IDS, what is told of it).
 WRONG = {
+    "write of what others have read, and itself as the last": (
+        "  t[l] = i; barrier(CLK_LOCAL_MEM_FENCE); b[i] = t[0]; if (l == 15) t[0] = -1;",
+        """data race: write of 4 bytes
+  at program.cl:3:74
+      t[l] = i; barrier(CLK_LOCAL_MEM_FENCE); b[i] = t[0]; if (l == 15) t[0] = -1;
+                                                                             ^
+  by work-item (15, 0, 0), group (0, 0, 0), local id (15, 0, 0)
+  at byte 0 of local memory, argument 't', which has 64 bytes
+  with a read
+  at program.cl:3:50
+      t[l] = i; barrier(CLK_LOCAL_MEM_FENCE); b[i] = t[0]; if (l == 15) t[0] = -1;
+                                                     ^
+  by other work-items
+  4 times in this launch
+""",
+    ),
+    "what comes of local memory that nobody has written": (
+        "  int x = t[15]; b[x] = i;",
+        """read of 4 bytes that nobody has written
+  at program.cl:3:11
+      int x = t[15]; b[x] = i;
+              ^
+  by work-item (0, 0, 0), group (0, 0, 0), local id (0, 0, 0)
+  at byte 60 of local memory, argument 't', which has 64 bytes
+  4 times in this launch
+cl_driver check: kernel 'k': data race: write of 4 bytes
+  at program.cl:3:23
+      int x = t[15]; b[x] = i;
+                          ^
+  by work-item (1, 0, 0), group (0, 0, 0), local id (1, 0, 0)
+  at byte 0 of global memory, argument 'b', which has 256 bytes (allocation #, made by clCreateBuffer)
+  with a write
+  at program.cl:3:23
+      int x = t[15]; b[x] = i;
+                          ^
+  by work-item (0, 0, 0), group (0, 0, 0), local id (0, 0, 0)
+  63 times in this launch
+""",
+    ),
     "write, then read of another's": (
         "  t[l] = i; if (l) b[i] = t[l - 1];",
         """data race: read of 4 bytes

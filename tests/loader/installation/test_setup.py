@@ -61,11 +61,33 @@ def test_what_settings_name_is_told_so(tmp_path):
     assert "needs OpenCL's headers (CL/cl_icd.h): apt install opencl-c-headers\n" in done.stderr
 
 
-def test_pip_says_no_more(tmp_path):
+@pytest.fixture
+def tree(tmp_path):
+    """A copy of what set-up reads."""
+    for name in ("native_shim", "cl_driver"):
+        shutil.copytree(ROOT / name, tmp_path / "tree" / name, ignore=shutil.ignore_patterns("__pycache__"))
+    return tmp_path / "tree"
+
+
+def test_an_error_in_a_c_file_is_told_at_once(tree, tmp_path):
+    """However long the built-in library takes, whose compiler is ended."""
+    (tree / "native_shim" / "src" / "abi" / "broken.c").write_text("int broken = ;\n")
+    clang, number = tmp_path / "clang", tmp_path / "number"
+    clang.write_text(
+        "#!/bin/sh\n"
+        f'case "$*" in *library.cl*) echo $$ > {number}; exec sleep 1000;; esac\n'
+        f'exec {shutil.which("clang-22") or "clang"} "$@"\n'
+    )
+    clang.chmod(0o755)
+    command = [sys.executable, str(tree / "native_shim" / "build.py"), "--build", str(tmp_path / "build")]
+    env = os.environ | {"CL_DRIVER_CLANG": str(clang)}
+    done = subprocess.run(command, env=env, text=True, capture_output=True, check=False, timeout=200)
+    assert done.returncode == 1 and "broken.c:1" in done.stderr and "Traceback" not in done.stderr
+    assert not number.exists() or not Path("/proc", number.read_text().strip()).exists()
+
+
+def test_pip_says_no_more(tree, tmp_path):
     code = "import backend, sys; backend.build_wheel(sys.argv[1])"
-    tree = tmp_path / "tree"
-    shutil.copytree(ROOT / "native_shim", tree / "native_shim", ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copytree(ROOT / "cl_driver", tree / "cl_driver", ignore=shutil.ignore_patterns("__pycache__"))
     env = os.environ | {"PYTHONPATH": str(tree / "native_shim"), "CC": "no-such-compiler"}
     command = [sys.executable, "-c", code, str(tmp_path)]
     done = subprocess.run(command, cwd=tree, env=env, text=True, capture_output=True, check=False)

@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from tests.bench import builtins, platforms, report
+from tests.bench import builtins, platforms, report, throughput
 from tests.bench.throughput import Child, with_widths
 
 
@@ -125,3 +125,11 @@ def test_each_level_of_instructions_has_a_table():
     native, held = text.split("Held to avx2:")
     assert "| exp | 0.954 | 3.815 | 4.00 |" in native and "| exp | 3.815 | 1.907 | 0.50 |" in held
     assert "geometric mean 4.00" in native and "below 0.6: exp 0.50" in held
+
+
+@pytest.mark.parametrize("wanted, why", [("no_such_kernel", "no benchmark is called"), ("(", "no regular")])
+def test_a_filter_without_a_benchmark_is_told_of(monkeypatch, wanted, why):
+    monkeypatch.setattr("sys.argv", ["throughput", "--filter", wanted])
+    with pytest.raises(SystemExit) as ended:
+        throughput.main()
+    assert why in ended.value.code and "\n" not in ended.value.code

@@ -13,6 +13,7 @@ from cl_driver.device.target import host_target
 from cl_driver.frontend import debug, opencl_c
 from cl_driver.frontend.options import parse
 from cl_driver.spirv.reading import reader
+from tests.marks import needs_x86
 from tests.runtime.code_loader import line_of
 from tests.runtime.emulation import IS_NATIVE
 from tests.runtime.kernel_harness import assemble
@@ -289,3 +290,27 @@ def test_malformed_variables_are_left_out():
                 changed += 1
         at += count
     assert changed > 50
+
+
+MASKED = """kernel void k(global float *out, global const float *in, global int *more, int n) {
+    int i = get_global_id(0);
+    float x = in[i];
+    if (x > 2.0f) {
+        out[i] = x * 3.0f;
+        more[i] = n;
+    }
+}
+"""
+
+
+@needs_x86
+def test_stores_that_wait_for_others_have_their_own_lines():
+    """Masked ones are made together, behind the instructions between them."""
+    program = pipeline.prepare(spirv_of("-g", MASKED), Context(host_target("x86-64-v3", 8), "-g", {}))
+    text = pipeline.entry(program, "k").text
+    stores = re.findall(r"^.*(?:store <8 x|llvm\.masked\.store\.).*$", text, re.MULTILINE)
+    stores = [line for line in stores if "declare" not in line]
+    numbers = [re.search(r"!dbg !(\d+)$", line) for line in stores]
+    assert len(stores) >= 4 and all(numbers), stores
+    places = [f"!{number[1]} = !DILocation(line: " for number in numbers if number]
+    assert {text.partition(place)[2].partition(",")[0] for place in places} == {"5", "6"}
