@@ -28,6 +28,7 @@ struct cld_device {
     _Atomic bool complete;      /* the five limits above are there (cld_device_complete, api/common.h) */
     _Atomic(struct cld_pool *) pools[CLD_POOLS]; /* runtime/worker.c's, made at first need */
     struct cld_worker *worker; /* that it is on another machine (cluster/); NULL: it is on this one */
+    struct cld_device *local;  /* then this machine's, whose threads execute what is done here */
 };
 
 struct cld_callback { /* destructor callbacks of contexts and memory objects, called in reverse order */
