@@ -29,11 +29,12 @@ SANITIZERS = ("", *(pytest.param(kind, marks=pytest.mark.long) for kind in ("thr
 PROGRAMS = (
     "objects", "events", "buffers", "share", "alone", "launch", "late_code", "counts", "printf", "no_threads",
     "value_code", "images", "storage", "native", "variants", "turns",
-    "cluster/extents", "cluster/worth",
+    "cluster/extents", "cluster/worth", "cluster/choice",
 )  # fmt: skip
 WRAPPED = {
     "value_code": ["cld_now"],
     "turns": ["madvise", "mmap"],
+    "cluster/choice": ["cld_worker_at", "cld_worker_count", "cld_worker_in"],
     "variants": [
         "cld_door_call",
         "cld_code_load",

@@ -23,37 +23,111 @@ static uint64_t items_of(const struct cld_event *command) {
     return size[0] * size[1] * size[2];
 }
 
-/* Bytes that a worker lacks, by where they are. */
-struct lacking {
-    size_t here, elsewhere;
+/* How many bytes of a memory object are before a segment of it, by where they are. */
+struct before {
+    size_t begin; /* of the segment */
+    struct cld_lacking bytes;
 };
 
-static void add_lacking(const struct cld_used *used, const struct cld_worker *worker,
-                        struct lacking *lacking) {
-    for (const struct cld_segment *segment = used->copies->segments; segment; segment = segment->next) {
-        size_t begin = segment->begin > used->begin ? segment->begin : used->begin;
-        size_t end = segment->end < used->end ? segment->end : used->end;
-        if (begin >= end || cld_set_has(&segment->valid, worker->number))
+/* Of all its segments, and of its end: so many and one. */
+static void note_before(const struct cld_copies *copies, struct before *list) {
+    struct before at = {0};
+    for (const struct cld_segment *segment = copies->segments; segment; segment = segment->next) {
+        at.begin = segment->begin;
+        *list++ = at;
+        *(segment->is_here ? &at.bytes.here : &at.bytes.elsewhere) += segment->end - segment->begin;
+    }
+    at.begin = copies->mem->size;
+    *list = at;
+}
+
+/* Those before any place of it. */
+static struct cld_lacking bytes_before(const struct before *list, uint32_t count, size_t place) {
+    uint32_t first = 0, last = count; /* it begins no later than the place, this one's end does not */
+    while (last - first > 1) {
+        uint32_t middle = first + (last - first) / 2;
+        *(list[middle].begin <= place ? &first : &last) = middle;
+    }
+    struct cld_lacking bytes = list[first].bytes;
+    bool is_here = list[first + 1].bytes.here > bytes.here;
+    *(is_here ? &bytes.here : &bytes.elsewhere) += place - list[first].begin;
+    return bytes;
+}
+
+/* The part of the worker among those that are looked at, or NULL. */
+static struct cld_launch_part *part_of(struct cld_parts *parts, const struct cld_worker *worker) {
+    struct cld_launch_part *part = worker->place < parts->count ? &parts->parts[worker->place] : NULL;
+    return part && part->worker == worker ? part : NULL;
+}
+
+/* Takes off what the workers of parts have of a segment that these use. */
+static void take_off(struct cld_parts *parts, const struct cld_segment *segment) {
+    struct cld_worker *worker;
+    for (uint32_t i = cld_set_next(&segment->valid, 0); (worker = cld_worker_at(i));
+         i = cld_set_next(&segment->valid, i + 1)) {
+        struct cld_launch_part *part = part_of(parts, worker);
+        if (!part)
             continue;
-        *(segment->is_here ? &lacking->here : &lacking->elsewhere) += end - begin;
+        size_t begin = segment->begin > part->used.begin ? segment->begin : part->used.begin;
+        size_t end = segment->end < part->used.end ? segment->end : part->used.end;
+        if (begin < end)
+            *(segment->is_here ? &part->lacking.here : &part->lacking.elsewhere) -= end - begin;
     }
 }
 
-/* What a worker lacks of uses of the memory objects of a launch. */
-static struct lacking find_lacking(const struct cld_event *command, const struct cld_part_use *uses,
-                                   const struct cld_worker *worker) {
-    struct lacking lacking = {0};
-    for (uint32_t i = 0; i < command->mem_count; i++) {
+/* Of the i-th memory object of the launch. */
+static void add_lacking(struct cld_parts *parts, uint32_t i, bool is_alone, struct before *list) {
+    const struct cld_copies *copies = NULL;
+    for (uint32_t p = 0; p < parts->count; p++) {
+        struct cld_launch_part *part = &parts->parts[p];
         struct cld_used used;
-        if (cld_find_used_by(command, i, &uses[i], &used) && used.use)
-            add_lacking(&used, worker, &lacking);
+        bool is_used =
+            cld_find_used_by(parts->command, i, is_alone ? &parts->all[i] : &part->uses[i], &used) &&
+            used.use;
+        part->used = is_used ? (struct cld_bytes_range){used.begin, used.end} : (struct cld_bytes_range){0};
+        copies = is_used ? used.copies : copies;
     }
-    return lacking;
+    if (!copies)
+        return;
+    note_before(copies, list);
+    for (uint32_t p = 0; p < parts->count; p++) {
+        struct cld_launch_part *part = &parts->parts[p];
+        struct cld_lacking begin = bytes_before(list, copies->segment_count, part->used.begin);
+        struct cld_lacking end = bytes_before(list, copies->segment_count, part->used.end);
+        part->lacking.here += end.here - begin.here;
+        part->lacking.elsewhere += end.elsewhere - begin.elsewhere;
+    }
+    for (const struct cld_segment *segment = copies->segments; segment; segment = segment->next)
+        take_off(parts, segment);
 }
 
-/* What is not known of a worker is as it is of others. */
-static struct cld_link link_of(const struct cld_worker *worker) {
-    struct cld_link link = worker->link;
+/* What the worker of each part lacks of what that uses; is_alone: of what all of them use. All segments are
+ * walked once, as there may be as many of them as workers. False: no memory. */
+static bool find_lacking(struct cld_parts *parts, bool is_alone) {
+    const struct cld_event *command = parts->command;
+    uint32_t most = 0;
+    for (uint32_t i = 0; i < command->mem_count; i++) {
+        struct cld_mem *mem = cld_mem_at(command, i);
+        const struct cld_copies *copies = mem ? cld_root_of(mem)->copies : NULL;
+        most = copies && copies->segment_count > most ? copies->segment_count : most;
+    }
+    struct before *list = malloc(((size_t)most + 1) * sizeof *list);
+    if (!list)
+        return false;
+    for (uint32_t p = 0; p < parts->count; p++) {
+        parts->parts[p].worker->place = p;
+        parts->parts[p].lacking = (struct cld_lacking){0};
+    }
+    for (uint32_t i = 0; i < command->mem_count; i++)
+        add_lacking(parts, i, is_alone, list);
+    free(list);
+    return true;
+}
+
+/* What is not known of a worker is as it is of others: of the first of which it is. */
+static struct cld_link known_link(void) {
+    struct cld_link link = {0};
+    const struct cld_worker *worker;
     for (uint32_t i = 0; !(link.trip && link.byte_time) && (worker = cld_worker_at(i)); i++) {
         link.trip = link.trip ? link.trip : worker->link.trip;
         link.byte_time = link.byte_time ? link.byte_time : worker->link.byte_time;
@@ -61,45 +135,53 @@ static struct cld_link link_of(const struct cld_worker *worker) {
     return link;
 }
 
+static struct cld_link link_of(const struct cld_worker *worker, const struct cld_link *known) {
+    return (struct cld_link){.trip = worker->link.trip ? worker->link.trip : known->trip,
+                             .byte_time = worker->link.byte_time ? worker->link.byte_time : known->byte_time};
+}
+
 /* What another worker has comes with a message of its own, one way. */
-static double elsewhere_time(const struct lacking *lacking, const struct cld_link *link) {
+static double elsewhere_time(const struct cld_lacking *lacking, const struct cld_link *link) {
     return lacking->elsewhere ? link->trip / 2 + (double)lacking->elsewhere * link->byte_time : 0;
 }
 
 /* This machine adds up what each worker has come to. */
-static double sums_time(const struct cld_parts *parts) {
+static double sums_time(const struct cld_parts *parts, const struct cld_link *known) {
     double time = 0;
     for (uint32_t i = 0; i < parts->sum_count; i++) {
         const struct cld_sum *sum = &parts->sums[i];
         double bytes = (double)(sum->range.end - sum->range.begin);
         const struct cld_segment *segment = sum->copies->segments;
         for (uint32_t p = 0; p < parts->count; p++)
-            time += bytes * link_of(parts->parts[p].worker).byte_time;
+            time += bytes * link_of(parts->parts[p].worker, known).byte_time;
         for (; segment; segment = segment->next) {
             const struct cld_worker *holder = cld_worker_in(&segment->valid);
             bool is_used = segment->begin < sum->range.end && segment->end > sum->range.begin;
             if (is_used && !segment->is_here && holder)
-                time += link_of(holder).trip + bytes * link_of(holder).byte_time;
+                time += link_of(holder, known).trip + bytes * link_of(holder, known).byte_time;
         }
     }
     return time;
 }
 
-static void look_at_parts(struct cld_parts *parts, double time, double part, struct cld_way *way) {
+/* False: no memory. */
+static bool look_at_parts(struct cld_parts *parts, double time, double part, const struct cld_link *known,
+                          struct cld_way *way) {
     double most = 0, longest = 0;
     uint64_t groups = 0;
+    if (!find_lacking(parts, false))
+        return false;
     for (uint32_t i = 0; i < parts->count; i++)
         groups += parts->parts[i].groups.last - parts->parts[i].groups.first;
-    *way = (struct cld_way){.contents = sums_time(parts)};
+    *way = (struct cld_way){.contents = sums_time(parts, known)};
     for (uint32_t i = 0; i < parts->count; i++) {
         struct cld_launch_part *one = &parts->parts[i];
-        const struct cld_link link = link_of(one->worker);
-        struct lacking lacking = find_lacking(parts->command, one->uses, one->worker);
-        double moved = elsewhere_time(&lacking, &link);
+        const struct cld_link link = link_of(one->worker, known);
+        double moved = elsewhere_time(&one->lacking, &link);
         double share = (double)(one->groups.last - one->groups.first) / (double)groups;
         double taken = time * share / (double)one->worker->compute_units;
-        one->lacks = lacking.here + lacking.elsewhere;
-        way->contents += (double)lacking.here * link.byte_time; /* one after the other */
+        one->lacks = one->lacking.here + one->lacking.elsewhere;
+        way->contents += (double)one->lacking.here * link.byte_time; /* one after the other */
         way->execution = taken > way->execution ? taken : way->execution;
         most = moved > most ? moved : most;
         longest = link.trip > longest ? link.trip : longest;
@@ -108,25 +190,28 @@ static void look_at_parts(struct cld_parts *parts, double time, double part, str
     if (part)
         way->execution = time * part;
     way->messages = longest * (parts_ratio > 1 ? parts_ratio : 1);
+    return true;
 }
 
-/* The worker that lacks least. */
-static struct cld_worker *look_at_one(const struct cld_parts *parts, double time, struct cld_way *way,
-                                      size_t *lacks) {
+/* The worker that lacks least; NULL: no memory. */
+static struct cld_worker *look_at_one(struct cld_parts *parts, double time, const struct cld_link *known,
+                                      struct cld_way *way, size_t *lacks) {
     struct cld_worker *best = NULL;
+    if (!find_lacking(parts, true))
+        return NULL;
     for (uint32_t i = 0; i < parts->count; i++) {
         struct cld_worker *worker = parts->parts[i].worker;
-        struct lacking lacking = find_lacking(parts->command, parts->all, worker);
-        size_t size = lacking.here + lacking.elsewhere;
+        const struct cld_lacking *lacking = &parts->parts[i].lacking;
+        size_t size = lacking->here + lacking->elsewhere;
         if (best && size >= *lacks)
             continue;
-        const struct cld_link link = link_of(worker);
+        const struct cld_link link = link_of(worker, known);
         best = worker;
         *lacks = size;
         *way = (struct cld_way){.execution = time / (double)worker->compute_units,
                                 .messages = link.trip,
                                 .contents =
-                                    (double)lacking.here * link.byte_time + elsewhere_time(&lacking, &link)};
+                                    (double)lacking->here * link.byte_time + elsewhere_time(lacking, &link)};
     }
     return best;
 }
@@ -166,15 +251,19 @@ void cld_parts_choose(struct cld_parts *parts, struct cld_choice *choice) {
         return;
     uint64_t items = items_of(command);
     struct cld_work *work = cld_work_of(info->works, items);
-    bool is_known = link_of(parts->parts[0].worker).trip && cld_work_expect(info->works, items, &time, &part);
+    const struct cld_link known = known_link();
+    bool is_known =
+        link_of(parts->parts[0].worker, &known).trip && cld_work_expect(info->works, items, &time, &part);
     if (!is_known)
         time = part = 0;
-    look_at_parts(parts, time, part, &in_parts);
-    if (!is_known || !is_measured()) {
+    bool is_looked_at = look_at_parts(parts, time, part, &known, &in_parts);
+    struct cld_worker *worker = NULL;
+    if (is_looked_at && is_known && is_measured())
+        worker = look_at_one(parts, time, &known, &by_one, &lacks);
+    if (!worker) {
         work->was_cut = true;
         return;
     }
-    struct cld_worker *worker = look_at_one(parts, time, &by_one, &lacks);
     if (cld_is_worth_cutting(work, &in_parts, &by_one))
         return;
     join(parts, worker, lacks);

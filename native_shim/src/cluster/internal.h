@@ -36,6 +36,7 @@ struct cld_worker {
     struct cld_worker *next_listed;
     struct cld_worker_set asked, reachable; /* workers that it is to connect with, and can send to */
     struct cld_link link;
+    uint32_t place; /* its part's, of the launch that is looked at (choice.c) */
 };
 
 /* Something to be sent, to one worker. */
@@ -145,6 +146,11 @@ struct cld_part_use {
     struct cld_bytes_range read, written;
 };
 
+/* Bytes that a worker lacks of what it would use, by where they are. */
+struct cld_lacking {
+    size_t here, elsewhere;
+};
+
 /* What one worker executes of a launch on all of them. */
 struct cld_launch_part {
     struct cld_event *command; /* for it alone; malloced */
@@ -152,9 +158,11 @@ struct cld_launch_part {
     struct cld_parts *of;
     struct cld_worker *worker;
     struct cld_group_range groups;
-    struct cld_part_use *uses; /* of each memory object of the launch */
-    size_t lacks;              /* bytes of these that the worker did not have */
-    uint64_t taken, arrived;   /* ns that it executed the part, if it did; and when that was known here */
+    struct cld_part_use *uses;   /* of each memory object of the launch */
+    size_t lacks;                /* bytes of these that the worker did not have */
+    struct cld_bytes_range used; /* while it is looked at whether the launch is to be cut: */
+    struct cld_lacking lacking;
+    uint64_t taken, arrived; /* ns that it executed the part, if it did; and when that was known here */
 };
 
 /* Numbers of a memory object that the parts of a launch add up, or combine in another way. The workers begin
