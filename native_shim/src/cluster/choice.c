@@ -1,9 +1,9 @@
 /* Launches on all workers: which of those that can be cut are, and what their execution tells of the next.
  *
  * In parts a launch is executed sooner; but these are more messages, and contents that parts have of one
- * another are moved. All of it is estimated from what was measured (worth.h). Until a launch of a kernel has
- * come back its launches are cut: that may cost a few messages too many, while one worker alone might take
- * for ever. */
+ * another are moved. All of it is estimated from what was measured (worth.h). The first launches of a
+ * kernel are cut: that may cost a few messages too many, while one worker alone might take for ever. Those
+ * that come before one has ended wait for it. */
 #include <stdlib.h>
 
 #include "base/log.h"
@@ -14,9 +14,17 @@
 #include "kernel/kernel.h"
 #include "memory/mem.h"
 
+/* Launches of a kernel that are cut for what they tell. */
+enum { MOST_TRIALS = 2 };
+
+/* ns; of so many launches that it can be added up. */
+#define MOST_DUE ((uint64_t)1 << 40)
+
 /* Running mean: the time that messages of a launch in parts take, until the last one has come back, divided
  * by that of a message alone; 0: not known, and taken for 1. Either time depends on what else machines do. */
 static double parts_ratio;
+
+static uint64_t chosen_count; /* launches that one worker executes */
 
 static uint64_t items_of(const struct cld_event *command) {
     const uint64_t *size = command->kernel.launch.global_size;
@@ -193,9 +201,19 @@ static bool look_at_parts(struct cld_parts *parts, double time, double part, con
     return true;
 }
 
+/* Of two workers that have as much of what a launch uses: whether the first one has less to do, or was chosen
+ * longer ago. Whoever is chosen for launches that print is so for all of them: text is in their order then.
+ */
+static bool is_freer(const struct cld_worker *worker, const struct cld_worker *other,
+                     const struct cld_event *command) {
+    bool has_less = worker->due < other->due || (worker->due == other->due && worker->chosen < other->chosen);
+    return has_less && !command->kernel.info->uses_printf;
+}
+
 /* The worker that lacks least; NULL: no memory. */
 static struct cld_worker *look_at_one(struct cld_parts *parts, double time, const struct cld_link *known,
                                       struct cld_way *way, size_t *lacks) {
+    const struct cld_event *command = parts->command;
     struct cld_worker *best = NULL;
     if (!find_lacking(parts, true))
         return NULL;
@@ -203,7 +221,7 @@ static struct cld_worker *look_at_one(struct cld_parts *parts, double time, cons
         struct cld_worker *worker = parts->parts[i].worker;
         const struct cld_lacking *lacking = &parts->parts[i].lacking;
         size_t size = lacking->here + lacking->elsewhere;
-        if (best && size >= *lacks)
+        if (best && (size > *lacks || (size == *lacks && !is_freer(worker, best, command))))
             continue;
         const struct cld_link link = link_of(worker, known);
         best = worker;
@@ -234,29 +252,65 @@ static bool is_measured(void) {
     return !cld_setting_is(CL_DRIVER_CLUSTER_CUT_SETTING, "always");
 }
 
-void cld_parts_choose(struct cld_parts *parts, struct cld_choice *choice) {
-    const struct cld_event *command = parts->command;
-    struct cld_kernel_info *info = command->kernel.info;
-    struct cld_way in_parts, by_one;
+static struct cld_works *works_of(struct cld_kernel_info *info) {
+    if (!info->works)
+        info->works = calloc(1, sizeof *info->works);
+    return info->works;
+}
+
+static void note_held(const struct cld_copies *copies) {
+    struct cld_worker *worker;
+    for (const struct cld_segment *segment = copies->segments; segment; segment = segment->next)
+        for (uint32_t i = cld_set_next(&segment->valid, 0); (worker = cld_worker_at(i));
+             i = cld_set_next(&segment->valid, i + 1))
+            worker->held += segment->end - segment->begin;
+}
+
+/* Of a launch that cannot be cut: the worker that has most of what it uses. */
+static struct cld_worker *find_holder(const struct cld_event *command) {
+    struct cld_worker *best = NULL, *worker;
+    for (uint32_t i = 0; (worker = cld_worker_at(i)); i++)
+        worker->held = 0;
+    for (uint32_t i = 0; i < command->mem_count; i++) {
+        struct cld_mem *mem = cld_mem_at(command, i);
+        if (mem && cld_root_of(mem)->copies)
+            note_held(cld_root_of(mem)->copies);
+    }
+    for (uint32_t i = 0; (worker = cld_worker_at(i)); i++)
+        if (!worker->is_gone && (!best || worker->held > best->held ||
+                                 (worker->held == best->held && is_freer(worker, best, command))))
+            best = worker;
+    return best ? best : cld_worker_at(0);
+}
+
+/* Whether the launch is to wait for another one of its kernel: many that follow one another at once would all
+ * be cut otherwise, before it is known whether that is worth it. They wait for few launches and messages,
+ * once for each kernel: one tells how long it is executed, and the next one, before which workers had the
+ * program, how long messages take. */
+static bool waits_for_trial(struct cld_parts *parts, struct cld_works *works) {
     double time, part;
+    if (!parts->could_be_cut || !is_measured() ||
+        (parts_ratio && cld_work_expect(works, items_of(parts->command), &time, &part)))
+        return false;
+    if (works->is_tried) {
+        parts->command->next = works->waiting;
+        works->waiting = parts->command;
+        return true;
+    }
+    parts->is_trial = works->is_tried = works->trials < MOST_TRIALS;
+    works->trials += parts->is_trial;
+    return false;
+}
+
+/* time: ns on one compute unit; 0: it is not known, and the launch is cut. */
+static void choose_way(struct cld_parts *parts, struct cld_works *works, double time, double part,
+                       struct cld_choice *choice) {
+    struct cld_way in_parts, by_one;
     size_t lacks = 0;
-    *choice = (struct cld_choice){0};
-    if (!parts->is_cut || parts->is_chosen)
-        return;
-    parts->is_chosen = true;
-    for (uint32_t i = 0; i < parts->count; i++)
-        if (parts->parts[i].worker->is_gone) /* the launch fails */
-            return;
-    if (!info->works && !(info->works = calloc(1, sizeof *info->works)))
-        return;
-    uint64_t items = items_of(command);
-    struct cld_work *work = cld_work_of(info->works, items);
+    struct cld_work *work = cld_work_of(works, items_of(parts->command));
     const struct cld_link known = known_link();
-    bool is_known =
-        link_of(parts->parts[0].worker, &known).trip && cld_work_expect(info->works, items, &time, &part);
-    if (!is_known)
-        time = part = 0;
-    bool is_looked_at = look_at_parts(parts, time, part, &known, &in_parts);
+    bool is_known = time && link_of(parts->parts[0].worker, &known).trip;
+    bool is_looked_at = look_at_parts(parts, is_known ? time : 0, is_known ? part : 0, &known, &in_parts);
     struct cld_worker *worker = NULL;
     if (is_looked_at && is_known && is_measured())
         worker = look_at_one(parts, time, &known, &by_one, &lacks);
@@ -268,6 +322,63 @@ void cld_parts_choose(struct cld_parts *parts, struct cld_choice *choice) {
         return;
     join(parts, worker, lacks);
     *choice = (struct cld_choice){true, cld_way_time(&by_one) > cld_way_time(&in_parts), in_parts, by_one};
+}
+
+/* What nothing is known of counts as little: of many of them each worker gets some all the same. */
+static void add_due(struct cld_parts *parts, double time) {
+    double groups = 0;
+    for (uint32_t i = 0; i < parts->count; i++)
+        groups += (double)(parts->parts[i].groups.last - parts->parts[i].groups.first);
+    for (uint32_t i = 0; i < parts->count; i++) {
+        struct cld_launch_part *part = &parts->parts[i];
+        double share = (double)(part->groups.last - part->groups.first) / groups;
+        double due = time * (parts->is_cut ? share : 1) / (double)part->worker->compute_units;
+        part->due = due < MOST_DUE ? 1 + (uint64_t)due : MOST_DUE;
+        part->worker->due += part->due;
+    }
+}
+
+bool cld_parts_choose(struct cld_parts *parts, struct cld_choice *choice) {
+    struct cld_event *command = parts->command;
+    double time = 0, part = 0;
+    *choice = (struct cld_choice){0};
+    if (parts->is_chosen)
+        return true;
+    for (uint32_t i = 0; parts->could_be_cut && i < parts->count; i++)
+        if (parts->parts[i].worker->is_gone) { /* the launch fails */
+            parts->is_chosen = true;
+            return true;
+        }
+    struct cld_works *works = works_of(command->kernel.info);
+    if (works && waits_for_trial(parts, works))
+        return false;
+    parts->is_chosen = true;
+    if (works && !cld_work_expect(works, items_of(command), &time, &part))
+        time = part = 0;
+    if (works && parts->could_be_cut)
+        choose_way(parts, works, parts->is_trial ? 0 : time, part, choice);
+    if (!parts->parts[0].worker)
+        parts->parts[0].worker = find_holder(command);
+    if (!parts->is_cut)
+        parts->parts[0].worker->chosen = ++chosen_count;
+    add_due(parts, time);
+    return true;
+}
+
+void cld_part_leave(struct cld_launch_part *part) {
+    if (part->due)
+        part->worker->due -= part->due;
+    part->due = 0;
+}
+
+void cld_parts_end(struct cld_parts *parts, struct cld_event **again) {
+    struct cld_works *works = parts->command->kernel.info->works;
+    for (uint32_t i = 0; i < parts->count; i++)
+        cld_part_leave(&parts->parts[i]);
+    if (!parts->is_trial)
+        return;
+    works->is_tried = false;
+    cld_wake(&works->waiting, again);
 }
 
 void cld_choice_log(const struct cld_event *command, const struct cld_choice *choice) {
@@ -283,7 +394,7 @@ void cld_choice_log(const struct cld_event *command, const struct cld_choice *ch
 
 void cld_parts_time(struct cld_parts *parts) {
     const struct cld_executable *executable = parts->command->kernel.info->executable;
-    parts->is_timed = parts->is_chosen;
+    parts->is_timed = parts->is_chosen && parts->could_be_cut;
     for (uint32_t i = 0; i < parts->count && parts->is_timed; i++) {
         const struct cld_worker *worker = parts->parts[i].worker;
         bool is_known = cld_set_has(&executable->cluster_workers, worker->number);

@@ -105,10 +105,10 @@ static void fetch_for(struct cld_event *command, const struct cld_used *used, st
     wait_for(used->copies, command);
 }
 
-static void wake(struct cld_copies *copies, struct cld_event **again) {
-    while (copies->waiting) {
-        struct cld_event *command = copies->waiting;
-        copies->waiting = command->next;
+void cld_wake(struct cld_event **waiting, struct cld_event **again) {
+    while (*waiting) {
+        struct cld_event *command = *waiting;
+        *waiting = command->next;
         command->next = *again;
         *again = command;
     }
@@ -136,7 +136,7 @@ void cld_copies_arrive(struct cld_request *request, cl_int status, struct cld_ev
     }
     cld_segments_join(copies, (struct cld_bytes_range){fetch->begin, fetch->end});
     free(fetch);
-    wake(copies, again);
+    cld_wake(&copies->waiting, again);
 }
 
 /* The worker has it, this machine, or another worker that can send it there. */
@@ -389,7 +389,7 @@ static void command_ended(struct cld_event *command) {
         for (; segment && segment->begin < used.end; segment = segment->next)
             segment->users--;
         cld_segments_join(used.copies, (struct cld_bytes_range){used.begin, used.end});
-        wake(used.copies, &again);
+        cld_wake(&used.copies->waiting, &again);
     }
     pthread_mutex_unlock(&cld_cluster_lock);
     cld_cluster_push(again);
@@ -406,19 +406,6 @@ static void mem_freed(struct cld_mem *mem) {
     mem->copies = NULL;
     cld_segments_free(copies);
     free(copies);
-}
-
-size_t cld_copies_held(const struct cld_event *command, const struct cld_worker *worker) {
-    size_t held = 0;
-    for (uint32_t i = 0; i < command->mem_count; i++) {
-        struct cld_mem *mem = cld_mem_at(command, i);
-        const struct cld_copies *copies = mem ? cld_root_of(mem)->copies : NULL;
-        const struct cld_segment *segment = copies ? copies->segments : NULL;
-        for (; segment; segment = segment->next)
-            if (cld_set_has(&segment->valid, worker->number))
-                held += segment->end - segment->begin;
-    }
-    return held;
 }
 
 bool cld_copies_enter(struct cld_event *command, struct cld_copies *copies, struct cld_bytes_range range) {
@@ -455,7 +442,7 @@ void cld_copies_hold(struct cld_copies *copies, struct cld_bytes_range range) {
 void cld_copies_leave(struct cld_copies *copies, struct cld_bytes_range range, struct cld_event **again) {
     count_users(copies, range, -1);
     cld_segments_join(copies, range);
-    wake(copies, again);
+    cld_wake(&copies->waiting, again);
 }
 
 static const struct cld_mover mover = {fetch_command, cld_launch_follows, command_ended,

@@ -36,7 +36,10 @@ struct cld_worker {
     struct cld_worker *next_listed;
     struct cld_worker_set asked, reachable; /* workers that it is to connect with, and can send to */
     struct cld_link link;
-    uint32_t place; /* its part's, of the launch that is looked at (choice.c) */
+    uint64_t due;    /* ns: what it has of launches on all workers is expected to take */
+    uint64_t chosen; /* which of the launches that one worker executes was its last */
+    uint32_t place;  /* its part's, of the launch that is looked at (choice.c), */
+    size_t held;     /* and bytes of what that uses */
 };
 
 /* Something to be sent, to one worker. */
@@ -162,6 +165,7 @@ struct cld_launch_part {
     size_t lacks;                /* bytes of these that the worker did not have */
     struct cld_bytes_range used; /* while it is looked at whether the launch is to be cut: */
     struct cld_lacking lacking;
+    uint64_t due;            /* that is counted in the worker's */
     uint64_t taken, arrived; /* ns that it executed the part, if it did; and when that was known here */
 };
 
@@ -179,7 +183,9 @@ struct cld_parts {
     struct cld_whole whole; /* of whose nodes each part's command is one */
     struct cld_event *command;
     bool is_cut, is_sent, has_ended;
-    bool is_chosen; /* whether it is to be cut */
+    bool could_be_cut;
+    bool is_trial;  /* others of its kernel wait for what it tells */
+    bool is_chosen; /* whether it is to be cut, and who executes it if not */
     bool is_timed;  /* it was sent at `sent`, to workers that had nothing else to do */
     uint64_t sent;
     uint32_t count, unsent;
@@ -217,11 +223,18 @@ void cld_choice_log(const struct cld_event *command, const struct cld_choice *ch
 
 /* What follows is called with the lock held. */
 
-/* Makes one part of a launch that is not worth cutting; once (choice.c). */
-void cld_parts_choose(struct cld_parts *parts, struct cld_choice *choice);
+/* Makes one part of a launch that is not worth cutting, and says who executes it; once (choice.c). False: the
+ * command waits for another launch of its kernel. */
+bool cld_parts_choose(struct cld_parts *parts, struct cld_choice *choice);
 /* It is about to be sent. And has ended without an error. */
 void cld_parts_time(struct cld_parts *parts);
 void cld_parts_learn(const struct cld_parts *parts);
+/* A part has ended; the launch has, whether it was chosen or not. */
+void cld_part_leave(struct cld_launch_part *part);
+void cld_parts_end(struct cld_parts *parts, struct cld_event **again);
+
+/* Adds commands that wait to those that look again. */
+void cld_wake(struct cld_event **waiting, struct cld_event **again);
 
 /* A part was sent. */
 void cld_part_sent(struct cld_launch_part *part, struct cld_ready *ready);
@@ -272,9 +285,6 @@ struct cld_request *cld_copies_read(struct cld_worker *worker, const struct cld_
 
 /* Has the worker have memory for it. False: no memory. */
 bool cld_copies_tell(struct cld_worker *worker, struct cld_copies *copies);
-/* Bytes of what a command uses that the worker has. */
-size_t cld_copies_held(const struct cld_event *command, const struct cld_worker *worker);
-
 /* An item that is a list of so many values, of which the message and the number are the first; NULL: no
  * memory. */
 struct cld_item *cld_copies_item(int message, const struct cld_copies *copies, uint32_t count);

@@ -263,10 +263,13 @@ static cl_int run_failed(struct cld_event *command, struct cld_self *self, uint6
 }
 
 static void end(struct cld_event *command, cl_int status) {
+    struct cld_event *again = NULL;
     (void)status;
     pthread_mutex_lock(&cld_cluster_lock); /* others may look whether they follow it */
     struct cld_launch_message *message = command->kernel.message;
     command->kernel.message = NULL;
+    if (message && message->parts)
+        cld_parts_end(message->parts, &again);
     pthread_mutex_unlock(&cld_cluster_lock);
     if (message && message->parts)
         cld_parts_free(message->parts);
@@ -277,6 +280,7 @@ static void end(struct cld_event *command, cl_int status) {
         free(command->kernel.args);
     if (command->kernel.info)
         cld_kernel_info_drop(command->kernel.info);
+    cld_cluster_push(again);
 }
 
 const struct cld_operation cld_cluster_operation = {.run = run_failed, .end = end, .spread = start};

@@ -43,6 +43,8 @@ static struct cld_event launch;
 static struct cld_parts *parts;
 static struct cld_sum sum;
 
+static uint64_t chosen; /* launches that one worker executes */
+
 static void random_workers(void) {
     worker_count = 2 + (uint32_t)chance(MOST - 2);
     for (uint32_t i = 0; i < worker_count; i++) {
@@ -50,6 +52,8 @@ static void random_workers(void) {
             (struct cld_worker){.number = i, .compute_units = 1 + chance(8), .place = (uint32_t)chance(9)};
         if (chance(3))
             workers[i].link.trip = (double)(1 + chance(1000000));
+        workers[i].due = chance(2) ? chance(3) : 0;
+        workers[i].chosen = chance(chosen + 1);
         if (!chance(3))
             workers[i].link.byte_time = (double)(1 + chance(100)) / 16;
     }
@@ -99,7 +103,7 @@ static void random_parts(void) {
     parts = calloc(1, sizeof *parts + count * sizeof *parts->parts);
     CHECK(parts);
     parts->command = &launch;
-    parts->is_cut = true;
+    parts->is_cut = parts->could_be_cut = true;
     parts->count = count;
     parts->uses = calloc((size_t)(count + 1) * (mem_count + 1), sizeof *parts->uses);
     CHECK(parts->uses);
@@ -197,16 +201,22 @@ static struct cld_way way_in_parts(double time, double share_of_longest, size_t 
     return way;
 }
 
+static bool has_less(const struct cld_worker *a, const struct cld_worker *b) {
+    return a->due == b->due ? a->chosen < b->chosen : a->due < b->due;
+}
+
 static const struct cld_worker *one_worker(double time, struct cld_way *way, size_t *lacks) {
     const struct cld_worker *best = NULL;
     for (uint32_t p = 0; p < parts->count; p++) {
         const struct cld_worker *worker = parts->parts[p].worker;
         struct lacking lacking = lacking_of(parts->all, worker->number);
-        if (best && lacking.here + lacking.elsewhere >= *lacks)
+        size_t size = lacking.here + lacking.elsewhere;
+        bool is_freer = best && has_less(worker, best) && !info.uses_printf;
+        if (best && (size > *lacks || (size == *lacks && !is_freer)))
             continue;
         struct cld_link link = link_of(worker);
         best = worker;
-        *lacks = lacking.here + lacking.elsewhere;
+        *lacks = size;
         *way = (struct cld_way){time / (double)worker->compute_units, link.trip,
                                 (double)lacking.here * link.byte_time + elsewhere_time(lacking, link)};
     }
@@ -227,6 +237,79 @@ static void check_works(const struct cld_works *expected) {
     }
 }
 
+/* What workers had to do, and now have: those of parts more, and after these as before. */
+static void check_due(const uint64_t *before, double time, bool is_cut) {
+    struct cld_event *again = NULL;
+    uint64_t groups = 0, more = 0;
+    for (uint32_t p = 0; p < parts->count; p++)
+        groups += parts->parts[p].groups.last - parts->parts[p].groups.first;
+    for (uint32_t p = 0; p < parts->count; p++) {
+        const struct cld_launch_part *part = &parts->parts[p];
+        double share = (double)(part->groups.last - part->groups.first) / (double)groups;
+        double expected = time * (is_cut ? share : 1) / (double)part->worker->compute_units;
+        CHECK_IS(part->due,
+                 expected < (double)((uint64_t)1 << 40) ? 1 + (uint64_t)expected : (uint64_t)1 << 40);
+        CHECK_IS(part->worker->due, before[part->worker->number] + part->due);
+        more += part->due > 0;
+    }
+    CHECK_IS(more, is_cut ? parts->count : 1);
+    cld_part_leave(&parts->parts[0]);
+    cld_parts_end(parts, &again);
+    CHECK(!again);
+    for (uint32_t i = 0; i < worker_count; i++)
+        CHECK_IS(workers[i].due, before[i]);
+}
+
+/* Of a launch that cannot be cut: most of what it uses is there, and of several the one that has least to do.
+ */
+static void choose_alone(void) {
+    struct cld_choice choice;
+    const struct cld_worker *best = NULL;
+    size_t most = 0;
+    parts->count = 1;
+    parts->is_cut = parts->could_be_cut = false;
+    parts->parts[0].worker = NULL;
+    for (uint32_t i = 0; i < worker_count; i++) {
+        size_t held = 0;
+        for (uint32_t m = 0; m < launch.mem_count; m++)
+            for (const struct cld_segment *at = copies[m].segments; at; at = at->next)
+                held += cld_set_has(&at->valid, i) ? at->end - at->begin : 0;
+        bool is_freer = best && has_less(&workers[i], best) && !info.uses_printf;
+        if (best && (held < most || (held == most && !is_freer)))
+            continue;
+        best = &workers[i];
+        most = held;
+    }
+    CHECK(cld_parts_choose(parts, &choice));
+    CHECK(parts->parts[0].worker == best && !choice.is_joined);
+    CHECK_IS(best->chosen, ++chosen);
+    CHECK(parts->parts[0].due > 0);
+    cld_part_leave(&parts->parts[0]);
+}
+
+/* The first launches of a kernel are cut, and others wait for each of them; whatever has become of it. */
+static void wait_for_trials(void) {
+    struct cld_choice choice;
+    struct cld_event *again = NULL, others[2] = {launch, launch};
+    struct cld_parts more[2] = {{.could_be_cut = true}, {.could_be_cut = true}};
+    *info.works = (struct cld_works){0};
+    more[0].command = &others[0];
+    more[1].command = &others[1];
+    for (int trial = 0; trial < 2; trial++) {
+        parts->is_chosen = false;
+        CHECK(cld_parts_choose(parts, &choice) && parts->is_cut && parts->is_trial);
+        for (int i = 0; i < 2; i++)
+            CHECK(!cld_parts_choose(&more[i], &choice) && !more[i].is_chosen);
+        cld_parts_end(parts, &again);
+        CHECK(again == &others[0] && again->next == &others[1] && !again->next->next);
+        again = NULL;
+    }
+    parts->is_chosen = parts->is_trial = false;
+    CHECK(cld_parts_choose(parts, &choice) && parts->is_cut && !parts->is_trial);
+    cld_parts_end(parts, &again);
+    CHECK(!again);
+}
+
 /* Whether the launch was cut. */
 static bool choose(void) {
     uint64_t items = 1;
@@ -236,15 +319,19 @@ static bool choose(void) {
     struct cld_work *work = cld_work_of(&works, items);
     double time = 0, part = 0;
     size_t lacks[MOST], least = 0;
-    bool is_known = link_of(parts->parts[0].worker).trip && cld_work_expect(&works, items, &time, &part);
-    struct cld_way in_parts = way_in_parts(time, part, lacks), by_one = {0};
+    bool is_known = cld_work_expect(&works, items, &time, &part) && link_of(parts->parts[0].worker).trip;
+    struct cld_way in_parts = way_in_parts(is_known ? time : 0, is_known ? part : 0, lacks), by_one = {0};
     const struct cld_worker *worker = is_known ? one_worker(time, &by_one, &least) : NULL;
     bool is_cut = !is_known || cld_is_worth_cutting(work, &in_parts, &by_one);
     if (!is_known)
         work->was_cut = true;
 
     struct cld_choice choice;
-    cld_parts_choose(parts, &choice);
+    uint64_t due[MOST];
+    for (uint32_t i = 0; i < worker_count; i++)
+        due[i] = workers[i].due;
+    CHECK(cld_parts_choose(parts, &choice));
+    check_due(due, time, is_cut);
     CHECK_IS(choice.is_joined, !is_cut);
     CHECK_IS(parts->is_cut, is_cut);
     check_works(&works);
@@ -255,6 +342,7 @@ static bool choose(void) {
     check_way(&choice.in_parts, &in_parts);
     check_way(&choice.by_one, &by_one);
     CHECK(parts->parts[0].worker == worker);
+    CHECK_IS(worker->chosen, ++chosen);
     CHECK_IS(parts->parts[0].lacks, least);
     return false;
 }
@@ -271,16 +359,23 @@ int main(void) {
     info.name = (char *)(uintptr_t)"kernel";
     info.works = calloc(1, sizeof *info.works);
     CHECK(info.works);
+    info.works->trials = 2;
     for (int i = 0; i < TRIES; i++) {
         random_workers();
         random_launch();
         random_parts();
         if (!chance(100)) /* nothing is known any more */
-            *info.works = (struct cld_works){0};
+            *info.works = (struct cld_works){.trials = 2};
         else if (chance(2))
             cld_work_learn(info.works, 1 + chance(1u << 30), (double)chance(1u << 30),
                            chance(2) ? (double)(1 + chance(100)) / 100 : 0);
-        cut += choose();
+        info.uses_printf = !chance(4);
+        if (chance(8))
+            cut += choose();
+        else if (chance(4))
+            choose_alone();
+        else
+            wait_for_trials();
         end_launch();
     }
     free(info.works);
