@@ -397,7 +397,7 @@ void cld_parts_time(struct cld_parts *parts) {
     parts->is_timed = parts->is_chosen && parts->could_be_cut;
     for (uint32_t i = 0; i < parts->count && parts->is_timed; i++) {
         const struct cld_worker *worker = parts->parts[i].worker;
-        bool is_known = cld_set_has(&executable->cluster_workers, worker->number);
+        bool is_known = executable->known && cld_set_has(&executable->known->workers, worker->number);
         parts->is_timed &= is_known && cld_is_idle(worker);
     }
     parts->sent = cld_now();

@@ -60,7 +60,7 @@ static void random_workers(void) {
 }
 
 static void random_segments(struct cld_mem *mem, struct cld_copies *of) {
-    *of = (struct cld_copies){.mem = mem, .number = 1};
+    *of = (struct cld_copies){.mem = mem};
     CHECK(cld_segments_begin(of, mem->size, chance(2)));
     for (uint64_t i = chance(MOST_CUTS); i--;) {
         size_t begin = chance(mem->size), end = begin + 1 + chance(mem->size - begin);
