@@ -30,11 +30,13 @@ PROGRAMS = (
     "objects", "events", "buffers", "share", "alone", "launch", "late_code", "counts", "printf", "no_threads",
     "value_code", "images", "storage", "native", "variants", "turns",
     "cluster/extents", "cluster/worth", "cluster/choice", "cluster/no_memory",
+    "cluster/executor",
 )  # fmt: skip
 WRAPPED = {
     "value_code": ["cld_now"],
     "turns": ["madvise", "mmap"],
     "cluster/choice": ["cld_worker_at", "cld_worker_count", "cld_worker_in"],
+    "cluster/executor": ["clCreateContext", "cld_launch_enqueue", "cld_remote_kernel_of"],
     "cluster/no_memory": [
         "cld_spawn",
         "cld_guest_config",
