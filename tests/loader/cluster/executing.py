@@ -366,7 +366,9 @@ def much() -> None:
     worker.put(launch(10, b"add", [7, 0, most], by, size=1))
     worker.wait(1)
     before = resident()
-    worker.put(*([messages.READ, 100 + i, 7, 0, most] for i in range(2000)), launch(11, b"say", [7, 0, most]))
+    worker.put(
+        *([messages.READ, 100 + i, 7, 0, most] for i in range(2000)), launch(11, b"say", [7, 0, most], size=1)
+    )
     worker.put(*([messages.SEND, 10000 + i, 7, 0, most, 3] for i in range(200)))
     time.sleep(1)
     assert resident() < before + 256, (before, resident())
@@ -396,15 +398,23 @@ def much() -> None:
     assert resident() < before + 256, (before, resident())
     # More work-items than can be counted, more of a group, more local memory.
     buffer = [7, 0, most]
-    sizes = {30: ([1 << 62] * 3, [1] * 3), 31: ([1 << 62], [1 << 61]), 32: ([-1], [-1]), 33: ([1 << 40], [0])}
+    sizes = {
+        30: ([1 << 62] * 3, [1] * 3),
+        31: ([1 << 62], [1 << 61]),
+        32: ([-1], [-1]),
+        33: ([1 << 40], [0]),
+        35: ([1 << 50], [16]),
+        36: ([1 << 40, 1 << 20], None),
+    }
     for number, (items, local) in sizes.items():
         start = [0] * len(items)
         worker.put([messages.LAUNCH, number, 1, b"add", start, items, local, [], None, [buffer, by]])
     worker.put([messages.LAUNCH, 34, 1, b"add", [-1], [2], [1], [], None, [buffer, by]])
-    status = {message[1]: message[2] for message in worker.wait(5)}
+    status = {message[1]: message[2] for message in worker.wait(7)}
     assert status == {
         30: cl.CL_OUT_OF_RESOURCES, 31: cl.CL_INVALID_WORK_ITEM_SIZE, 32: cl.CL_INVALID_WORK_ITEM_SIZE,
         33: cl.CL_INVALID_WORK_GROUP_SIZE, 34: cl.CL_INVALID_GLOBAL_OFFSET,
+        35: cl.CL_OUT_OF_RESOURCES, 36: cl.CL_OUT_OF_RESOURCES,
     }, status  # fmt: skip
     assert not worker.executor.failed
     # Nobody takes any of it.
