@@ -133,7 +133,7 @@ static void set_times(struct cld_worker *worker, struct cld_event *command, int6
     worker->busy_until = began + duration;
     command->times[CLD_TIME_START] = (uint64_t)began;
     command->times[CLD_TIME_END] = (uint64_t)(began + duration);
-    command->elsewhere = CLD_SENT_WITH_TIMES;
+    __atomic_store_n(&command->elsewhere, CLD_SENT_WITH_TIMES, __ATOMIC_RELAXED);
 }
 
 static void tell_observers(const struct cld_worker *worker, struct cld_event *command) {

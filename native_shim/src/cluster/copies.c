@@ -365,8 +365,8 @@ static void look_in_child(struct cld_event *command) {
 }
 
 static bool fetch_command(struct cld_event *command) {
-    if (command->operation == &cld_cluster_operation)
-        command->elsewhere = CLD_TO_BE_SENT;
+    if (command->operation == &cld_cluster_operation) /* others may look whether they follow it */
+        __atomic_store_n(&command->elsewhere, CLD_TO_BE_SENT, __ATOMIC_RELAXED);
     if (command->elsewhere == CLD_TO_BE_SENT || command->elsewhere >= CLD_USED_HERE ||
         atomic_load_explicit(&command->error, memory_order_relaxed))
         return false;

@@ -124,7 +124,9 @@ bool cld_launch_follows(struct cld_event *command, struct cld_event *before, boo
     if (before->operation != &cld_cluster_operation || !before->queue || !is_remote(command))
         return false;
     pthread_mutex_lock(&cld_cluster_lock);
-    bool is_running = cld_event_status(before) > 0 && before->elsewhere >= CLD_SENT && before->kernel.message;
+    bool is_running = cld_event_status(before) > 0 &&
+                      __atomic_load_n(&before->elsewhere, __ATOMIC_RELAXED) >= CLD_SENT &&
+                      before->kernel.message;
     bool follows = is_running && may_follow(command, before, passes_errors);
     pthread_mutex_unlock(&cld_cluster_lock);
     return follows;

@@ -35,7 +35,7 @@ struct cld_event *cld_command_new(struct cld_queue *queue, cl_command_type type,
     atomic_store_explicit(&command->error, 0, memory_order_relaxed);
     command->barrier = command->is_node = command->waits = false;
     command->enqueues = command->is_child = command->has_event = false;
-    atomic_init(&command->elsewhere, CLD_NOT_ELSEWHERE);
+    command->elsewhere = CLD_NOT_ELSEWHERE;
     command->profiled = (uint8_t)(queue->properties & (CLD_PROFILED | CLD_OBSERVED));
     command->timed = false;
     atomic_store_explicit(&command->dependents, NULL, memory_order_relaxed);

@@ -149,17 +149,17 @@ struct cld_event {
     _Atomic uint32_t sleepers;   /* threads that may sleep on status */
     cl_command_type type;
     _Atomic int32_t blockers;
-    _Atomic int32_t error;     /* the status that the command is bound to end with; 0 while all is well */
-    bool barrier : 1;          /* later commands of an out-of-order queue wait for it */
-    bool covers : 1;           /* of an out-of-order queue: waits for all that was enqueued before */
-    bool is_node : 1;          /* of a graph; no event then, and no handle */
-    bool waits : 1;            /* it may wait, while it is executed, for what other commands do */
-    bool enqueues : 1;         /* it is a kernel that may enqueue others */
-    bool is_child : 1;         /* it was enqueued by a kernel */
-    bool has_event : 1;        /* of a child: somebody has its handle, or had */
-    uint8_t profiled;          /* CLD_PROFILED: the application may ask for times; CLD_OBSERVED */
-    bool timed;                /* the operation is to learn from it even if it is short */
-    _Atomic uint8_t elsewhere; /* enum cld_elsewhere */
+    _Atomic int32_t error; /* the status that the command is bound to end with; 0 while all is well */
+    bool barrier : 1;      /* later commands of an out-of-order queue wait for it */
+    bool covers : 1;       /* of an out-of-order queue: waits for all that was enqueued before */
+    bool is_node : 1;      /* of a graph; no event then, and no handle */
+    bool waits : 1;        /* it may wait, while it is executed, for what other commands do */
+    bool enqueues : 1;     /* it is a kernel that may enqueue others */
+    bool is_child : 1;     /* it was enqueued by a kernel */
+    bool has_event : 1;    /* of a child: somebody has its handle, or had */
+    uint8_t profiled;      /* CLD_PROFILED: the application may ask for times; CLD_OBSERVED */
+    bool timed;            /* the operation is to learn from it even if it is short */
+    uint8_t elsewhere;     /* enum cld_elsewhere */
     _Atomic(struct cld_edge *) dependents;          /* CLD_EDGES_CLOSED when complete */
     _Atomic(struct cld_event_callback *) callbacks; /* written with cld_lock(event) held */
     union {

@@ -41,14 +41,9 @@ bool cld_pool_step_aside(struct cld_event *command, const struct cld_self *self)
  * for it for a short time. False if there was nothing, or the event is complete. */
 bool cld_pool_help(const struct cld_event *event, struct cld_self *self, struct cld_ready *ready);
 
-/* The device whose threads execute a queue's commands here. */
-static inline struct cld_device *cld_local_device(const struct cld_queue *queue) {
-    return queue->device->worker ? queue->device->local : queue->device;
-}
-
 /* Whether the same threads execute the commands of both. */
 static inline bool cld_pool_has_both(const struct cld_queue *a, const struct cld_queue *b) {
-    return cld_local_device(a) == cld_local_device(b) && a->pool == b->pool;
+    return a->local == b->local && a->pool == b->pool;
 }
 
 /* Whether the calling thread may execute commands of that queue: threads of the host are no part of a
