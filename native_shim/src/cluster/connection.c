@@ -329,7 +329,6 @@ static bool take_batch(struct cld_worker *worker, struct cld_msg *msg, struct pa
 static void *room_for(struct cld_msg *msg, size_t size) {
     const struct timespec pause = {.tv_nsec = ROOM_PAUSE};
     for (int turn = 0; turn < ROOM_TURNS; turn++) {
-        msg->size = msg->at = 0;
         msg->failed = false;
         void *place = cld_msg_grow(msg, size);
         if (place)
@@ -348,6 +347,7 @@ static bool take_frame(struct cld_msg *msg) {
         !cld_cluster_receive(descriptor, payloads.list, head.count * sizeof *payloads.list))
         return false;
     payloads.count = head.count;
+    msg->size = msg->at = 0;
     void *place = head.size ? room_for(msg, (size_t)head.size) : NULL;
     if (head.size && (!place || !cld_cluster_receive(descriptor, place, (size_t)head.size)))
         return false;
