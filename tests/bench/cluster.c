@@ -2,30 +2,13 @@
  * from one device to another. Prints a figure a line. cluster.py starts a cluster for it.
  *
  * Usage: cluster FIRST SECOND (their numbers among the platform's devices) */
-#define CL_TARGET_OPENCL_VERSION 300
-#include <CL/cl.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
+
+#include "cluster_client.h"
 
 enum { MOST_DEVICES = 65, LAUNCHES = 20000, ROUNDS = 200, TURNS = 4 };
 
-#define CHECK(call) check((call), #call)
 #define BYTES ((size_t)128 << 20)
-
-static void check(cl_int status, const char *what) {
-    if (!status)
-        return;
-    fprintf(stderr, "%s: %d\n", what, status);
-    exit(1);
-}
-
-static double now(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
 
 static const char *const source = "kernel void touch(global int *x) { x[get_global_id(0)] += 1; }";
 
@@ -58,9 +41,7 @@ static void measure_launches(cl_command_queue queue, cl_kernel kernel) {
 
 /* A launch that uses a byte of it makes contents go there; a read of all brings them back. */
 static void measure_contents(cl_context context, cl_command_queue queue, cl_kernel kernel) {
-    cl_int status;
-    cl_mem large = clCreateBuffer(context, CL_MEM_READ_WRITE, BYTES, NULL, &status);
-    CHECK(status);
+    cl_mem large = make_buffer(context, BYTES);
     char *bytes = malloc(BYTES);
     memset(bytes, 1, BYTES);
     CHECK(clSetKernelArg(kernel, 0, sizeof large, &large));
@@ -83,9 +64,7 @@ static void measure_contents(cl_context context, cl_command_queue queue, cl_kern
 
 /* A launch on each of two devices in turn, which may write the buffer. */
 static void measure_between(cl_context context, const cl_command_queue *queues, cl_kernel kernel) {
-    cl_int status;
-    cl_mem large = clCreateBuffer(context, CL_MEM_READ_WRITE, BYTES, NULL, &status);
-    CHECK(status);
+    cl_mem large = make_buffer(context, BYTES);
     CHECK(clSetKernelArg(kernel, 0, sizeof large, &large));
     double best = 0;
     for (int turn = 0; turn <= 3 * TURNS; turn++) {
@@ -115,19 +94,11 @@ int main(int argc, char **argv) {
     cl_context context = clCreateContext(NULL, first == second ? 1 : 2, pair, NULL, NULL, &status);
     CHECK(status);
     cl_command_queue queues[2];
-    for (int i = 0; i < 2; i++) {
-        queues[i] = clCreateCommandQueueWithProperties(context, pair[i], NULL, &status);
-        CHECK(status);
-    }
-    const char *text = source;
-    cl_program program = clCreateProgramWithSource(context, 1, &text, NULL, &status);
-    CHECK(status);
-    CHECK(clBuildProgram(program, 0, NULL, NULL, NULL, NULL));
-    cl_kernel kernel = clCreateKernel(program, "touch", &status);
-    CHECK(status);
-    cl_mem small = clCreateBuffer(context, CL_MEM_READ_WRITE, sizeof(cl_int), NULL, &status);
-    CHECK(status);
-    CHECK(clSetKernelArg(kernel, 0, sizeof small, &small));
+    for (int i = 0; i < 2; i++)
+        queues[i] = make_queue(context, pair[i]);
+    cl_program program = build(context, source);
+    cl_mem small = make_buffer(context, sizeof(cl_int));
+    cl_kernel kernel = make_kernel(program, small);
     launch(queues[0], kernel);
     CHECK(clFinish(queues[0]));
     measure_launches(queues[0], kernel);

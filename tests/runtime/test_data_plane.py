@@ -29,11 +29,21 @@ SANITIZERS = ("", *(pytest.param(kind, marks=pytest.mark.long) for kind in ("thr
 PROGRAMS = (
     "objects", "events", "buffers", "share", "ab_trial", "alone", "launch", "late_code", "counts", "printf",
     "no_threads", "value_code", "images", "storage", "native", "variants", "turns",
-    "cluster/extents", "cluster/worth",
+    "cluster/extents", "cluster/worth", "cluster/choice", "cluster/no_memory", "cluster/executor",
 )  # fmt: skip
 WRAPPED = {
     "value_code": ["cld_now"],
     "turns": ["madvise", "mmap"],
+    "cluster/choice": ["cld_worker_at", "cld_worker_count", "cld_worker_in"],
+    "cluster/executor": ["clCreateContext", "cld_launch_enqueue", "cld_remote_kernel_of"],
+    "cluster/no_memory": [
+        "cld_spawn",
+        "cld_guest_config",
+        "malloc",
+        "calloc",
+        "realloc",
+        "posix_memalign",
+    ],
     "variants": [
         "cld_door_call",
         "cld_code_load",
@@ -73,7 +83,7 @@ def program(objects, name: str, sanitize: str) -> Path:
     target = builder.out / f"{name}-{sanitize or 'plain'}"
     target.parent.mkdir(parents=True, exist_ok=True)
     headers = (ROOT / "native_shim" / "src").rglob("*.h")
-    sources = [SOURCES / f"{name}.c", SOURCES / "harness.h", *headers, *files]
+    sources = [SOURCES / f"{name}.c", *SOURCES.rglob("*.h"), *headers, *files]
     if not target.exists() or any(s.stat().st_mtime_ns > target.stat().st_mtime_ns for s in sources):
         fresh = target.with_suffix(f".{os.getpid()}")  # several workers may want the same program
         flags = [*builder.flags, *shim.WARNINGS, "-std=gnu11", *builder.sanitize]

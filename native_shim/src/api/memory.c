@@ -56,7 +56,7 @@ static size_t room_of(size_t size) {
 
 static void destroy_memory(void *object) {
     struct cld_mem *mem = object;
-    if (mem->image && mem->image->cluster_number)
+    if (mem->image && mem->image->known)
         cld_mover()->image_freed(mem);
     if (mem->copies)
         cld_mover()->mem_freed(mem);

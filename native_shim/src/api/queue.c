@@ -92,6 +92,7 @@ static cl_command_queue make_queue(struct cld_context *context, struct cld_devic
     cld_object_hold(device);
     queue->context = context;
     queue->device = device;
+    queue->local = device->worker ? device->local : device;
     queue->properties =
         properties | (cld_observers[0] ? CLD_OBSERVED : 0) | (context->is_spread ? CLD_SPREAD : 0);
     queue->size = size;

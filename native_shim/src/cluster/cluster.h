@@ -16,13 +16,13 @@ struct cld_msg;
 /* The devices of the cluster that CL_DRIVER_CLUSTER names; 0 where it names none. The first call connects,
  * and waits for it. Devices are never freed. root: this machine's, whose threads execute what is done here.
  */
-uint32_t cld_cluster_devices(const struct cld_device *root, struct cld_device *const **devices);
+uint32_t cld_cluster_devices(struct cld_device *root, struct cld_device *const **devices);
 
 /* The answer of such a device to a query, or NULL. */
 const void *cld_cluster_answer(const struct cld_device *device, cl_device_info query, size_t *size);
 
 /* Whether there are such devices, and they lack an extension. root: as above. */
-bool cld_cluster_lacks(const struct cld_device *root, const char *extension, size_t size);
+bool cld_cluster_lacks(struct cld_device *root, const char *extension, size_t size);
 
 /* Makes a launch, whose arguments and sizes are in command->kernel, one of the device of its queue, which is
  * a worker's. CL_INVALID_KERNEL_ARGS for arguments that cannot leave this machine, CL_OUT_OF_RESOURCES,

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -14,7 +15,8 @@
 #include "memory/mem.h"
 #include "object/observer.h"
 
-enum { STACK = 256 << 10, MOST_PAYLOADS = 64 };
+enum { STACK = 256 << 10, MOST_PAYLOADS = 64, MOST_KEPT = 1 << 20 };
+enum { ROOM_PAUSE = 10000000, ROOM_TURNS = 100 }; /* ns */
 
 pthread_mutex_t cld_cluster_lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -45,6 +47,12 @@ struct cld_request *cld_request(struct cld_worker *worker, uint64_t number, stru
     return request;
 }
 
+void cld_request_free(struct cld_request *request) {
+    if (request)
+        cld_item_free(request->miss);
+    free(request);
+}
+
 /* The request with that number, which is no longer among those of the worker; NULL: there is none. */
 static struct cld_request *take_request(struct cld_worker *worker, uint64_t number) {
     struct cld_request **link = &worker->oldest;
@@ -59,45 +67,48 @@ static struct cld_request *take_request(struct cld_worker *worker, uint64_t numb
     return request;
 }
 
-void cld_worker_end(struct cld_worker *worker, struct cld_event **failed, struct cld_event **again,
-                    struct cld_request **sums) {
+void cld_worker_end(struct cld_worker *worker, struct cld_ended *ended) {
     worker->is_gone = true;
     while (worker->oldest) {
         struct cld_request *request = worker->oldest;
         worker->oldest = request->next;
         if (request->command) {
-            request->command->next = *failed;
-            *failed = request->command;
+            request->command->next = ended->failed;
+            ended->failed = request->command;
         } else if (request->from) {
             cld_transfer_end(worker, request, CL_DEVICE_NOT_AVAILABLE);
         } else if (request->sum) {
-            request->next = *sums;
-            *sums = request;
+            request->next = ended->sums;
+            ended->sums = request;
             continue;
         } else {
-            cld_copies_arrive(request, CL_DEVICE_NOT_AVAILABLE, again);
+            cld_copies_arrive(request, CL_DEVICE_NOT_AVAILABLE, ended);
         }
-        free(request);
+        cld_request_free(request);
     }
     worker->newest = &worker->oldest;
     cld_transfers_miss(worker, NULL, 0);
     cld_frame_taken(worker); /* what is to be sent is dropped */
 }
 
-static void end_worker(struct cld_worker *worker) {
-    struct cld_event *failed = NULL, *again = NULL;
-    struct cld_request *sums = NULL;
-    pthread_mutex_lock(&cld_cluster_lock);
-    cld_worker_end(worker, &failed, &again, &sums);
-    pthread_mutex_unlock(&cld_cluster_lock);
-    while (sums) {
-        struct cld_request *request = sums;
-        sums = request->next;
+void cld_end_all(struct cld_ended *ended) {
+    while (ended->sums) {
+        struct cld_request *request = ended->sums;
+        ended->sums = request->next;
         cld_sum_arrive(request, CL_DEVICE_NOT_AVAILABLE);
-        free(request);
+        cld_request_free(request);
     }
-    cld_cluster_fail(failed);
-    cld_cluster_push(again);
+    cld_cluster_fail(ended->failed);
+    cld_fetches_free(ended->fetches); /* what waits for them holds the memory objects, too */
+    cld_cluster_push(ended->again);
+}
+
+static void end_worker(struct cld_worker *worker) {
+    struct cld_ended ended = {0};
+    pthread_mutex_lock(&cld_cluster_lock);
+    cld_worker_end(worker, &ended);
+    pthread_mutex_unlock(&cld_cluster_lock);
+    cld_end_all(&ended);
 }
 
 static void end_all(void) {
@@ -122,7 +133,7 @@ static void set_times(struct cld_worker *worker, struct cld_event *command, int6
     worker->busy_until = began + duration;
     command->times[CLD_TIME_START] = (uint64_t)began;
     command->times[CLD_TIME_END] = (uint64_t)(began + duration);
-    command->elsewhere = CLD_SENT_WITH_TIMES;
+    __atomic_store_n(&command->elsewhere, CLD_SENT_WITH_TIMES, __ATOMIC_RELAXED);
 }
 
 static void tell_observers(const struct cld_worker *worker, struct cld_event *command) {
@@ -159,7 +170,7 @@ static void end_launch(struct cld_worker *worker, uint64_t number, int64_t statu
     }
     pthread_mutex_unlock(&cld_cluster_lock);
     struct cld_event *command = request ? request->command : NULL;
-    free(request);
+    cld_request_free(request);
     if (!command)
         return;
     if (status) {
@@ -175,7 +186,7 @@ static void end_launch(struct cld_worker *worker, uint64_t number, int64_t statu
 /* What is read is written to its place without the lock: nobody else uses it before all of it has come. */
 static void take_data(struct cld_worker *worker, uint64_t number, int64_t status, const uint8_t *bytes,
                       size_t size) {
-    struct cld_event *again = NULL;
+    struct cld_ended ended = {0};
     pthread_mutex_lock(&cld_cluster_lock);
     struct cld_request *request = take_request(worker, number);
     if (request && request->sent && !status)
@@ -191,11 +202,11 @@ static void take_data(struct cld_worker *worker, uint64_t number, int64_t status
         if (!status)
             memcpy(request->fetch->copies->mem->data + request->offset, bytes, size);
         pthread_mutex_lock(&cld_cluster_lock);
-        cld_copies_arrive(request, (cl_int)status, &again);
+        cld_copies_arrive(request, (cl_int)status, &ended);
         pthread_mutex_unlock(&cld_cluster_lock);
     }
-    free(request);
-    cld_cluster_push(again);
+    cld_request_free(request);
+    cld_end_all(&ended);
 }
 
 /* What came with a frame. */
@@ -313,6 +324,20 @@ static bool take_batch(struct cld_worker *worker, struct cld_msg *msg, struct pa
     return true;
 }
 
+/* Room for a frame, in what there is of the last one. Without it all workers would have gone: there may be
+ * memory again soon. NULL: there is not. */
+static void *room_for(struct cld_msg *msg, size_t size) {
+    const struct timespec pause = {.tv_nsec = ROOM_PAUSE};
+    for (int turn = 0; turn < ROOM_TURNS; turn++) {
+        msg->failed = false;
+        void *place = cld_msg_grow(msg, size);
+        if (place)
+            return place;
+        nanosleep(&pause, NULL);
+    }
+    return NULL;
+}
+
 /* One frame; false at the end. */
 static bool take_frame(struct cld_msg *msg) {
     struct cld_frame_head head;
@@ -322,8 +347,8 @@ static bool take_frame(struct cld_msg *msg) {
         !cld_cluster_receive(descriptor, payloads.list, head.count * sizeof *payloads.list))
         return false;
     payloads.count = head.count;
-    cld_msg_init(msg);
-    void *place = head.size ? cld_msg_grow(msg, (size_t)head.size) : NULL;
+    msg->size = msg->at = 0;
+    void *place = head.size ? room_for(msg, (size_t)head.size) : NULL;
     if (head.size && (!place || !cld_cluster_receive(descriptor, place, (size_t)head.size)))
         return false;
     struct cld_worker *worker = cld_worker_at(head.worker);
@@ -342,10 +367,13 @@ static void *receive_all(void *unused) {
     (void)unused;
     struct cld_msg msg;
     bool is_open = true;
+    cld_msg_init(&msg);
     while (is_open) {
         is_open = take_frame(&msg);
-        cld_msg_free(&msg);
+        if (msg.capacity > MOST_KEPT)
+            cld_msg_free(&msg);
     }
+    cld_msg_free(&msg);
     cld_log(1, "the connection with the cluster has ended");
     shutdown(descriptor, SHUT_RDWR);
     end_all();

@@ -23,12 +23,15 @@ struct cld_copies *cld_copies_of(struct cld_mem *mem) {
     if (mem->copies)
         return mem->copies;
     struct cld_copies *copies = calloc(1, sizeof *copies);
-    if (!copies || !cld_segments_begin(copies, mem->size, has_contents(mem))) {
+    if (copies)
+        copies->known = cld_known_new(CLD_FORGET_BUFFER_MESSAGE);
+    if (!copies || !copies->known || !cld_segments_begin(copies, mem->size, has_contents(mem))) {
+        if (copies)
+            free(copies->known);
         free(copies);
         return NULL;
     }
     copies->mem = mem;
-    copies->number = cld_cluster_number();
     return mem->copies = copies;
 }
 
@@ -46,7 +49,7 @@ struct cld_request *cld_copies_read(struct cld_worker *worker, const struct cld_
     cld_put_list(&item->message, 5);
     cld_put_int(&item->message, CLD_READ_MESSAGE);
     cld_put_int(&item->message, (int64_t)number);
-    cld_put_int(&item->message, (int64_t)copies->number);
+    cld_put_int(&item->message, (int64_t)copies->known->number);
     cld_put_int(&item->message, (int64_t)offset);
     cld_put_int(&item->message, (int64_t)size);
     struct cld_request *request =
@@ -69,52 +72,58 @@ static bool ask_for(struct cld_fetch *fetch, struct cld_worker *worker, size_t o
     return true;
 }
 
-/* False: nobody has it any more, or there is no memory. */
-static bool fetch(struct cld_copies *copies, struct cld_segment *segment) {
+/* CL_DEVICE_NOT_AVAILABLE: nobody has it any more. CL_OUT_OF_HOST_MEMORY. */
+static cl_int fetch(struct cld_copies *copies, struct cld_segment *segment) {
     if (segment->coming)
-        return true;
+        return CL_SUCCESS;
     struct cld_worker *worker = cld_worker_in(&segment->valid);
-    struct cld_fetch *fetch = worker ? malloc(sizeof *fetch) : NULL;
+    if (!worker)
+        return CL_DEVICE_NOT_AVAILABLE;
+    struct cld_fetch *fetch = malloc(sizeof *fetch);
     if (!fetch)
-        return false;
+        return CL_OUT_OF_HOST_MEMORY;
     *fetch = (struct cld_fetch){.copies = copies,
                                 .worker = worker->number,
                                 .begin = segment->begin,
                                 .end = segment->end,
                                 .version = copies->version};
-    for (size_t at = fetch->begin; at < fetch->end && !fetch->failed; at += CLD_MOST_MESSAGE_BYTES) {
+    cld_object_hold(copies->mem);
+    for (size_t at = fetch->begin; at < fetch->end && !fetch->is_partial; at += CLD_MOST_MESSAGE_BYTES) {
         size_t left = fetch->end - at;
-        fetch->failed =
+        fetch->is_partial =
             !ask_for(fetch, worker, at, left < CLD_MOST_MESSAGE_BYTES ? left : CLD_MOST_MESSAGE_BYTES);
     }
     if (!fetch->missing) {
+        cld_object_drop(copies->mem); /* which the command has, too */
         free(fetch);
-        return false;
+        return CL_OUT_OF_HOST_MEMORY;
     }
     segment->coming++;
-    return true;
+    return CL_SUCCESS;
 }
 
 /* Has the command wait until what it uses is here; it has failed if that will never be. */
 static void fetch_for(struct cld_event *command, const struct cld_used *used, struct cld_segment *segment) {
-    for (; segment && segment->begin < used->end; segment = segment->next)
-        if (!segment->is_here && !fetch(used->copies, segment)) {
-            cld_command_fail(command, CL_DEVICE_NOT_AVAILABLE);
+    for (; segment && segment->begin < used->end; segment = segment->next) {
+        cl_int error = segment->is_here ? CL_SUCCESS : fetch(used->copies, segment);
+        if (error) {
+            cld_command_fail(command, error);
             return;
         }
+    }
     wait_for(used->copies, command);
 }
 
-static void wake(struct cld_copies *copies, struct cld_event **again) {
-    while (copies->waiting) {
-        struct cld_event *command = copies->waiting;
-        copies->waiting = command->next;
+void cld_wake(struct cld_event **waiting, struct cld_event **again) {
+    while (*waiting) {
+        struct cld_event *command = *waiting;
+        *waiting = command->next;
         command->next = *again;
         *again = command;
     }
 }
 
-void cld_copies_arrive(struct cld_request *request, cl_int status, struct cld_event **again) {
+void cld_copies_arrive(struct cld_request *request, cl_int status, struct cld_ended *ended) {
     struct cld_fetch *fetch = request->fetch;
     struct cld_copies *copies = fetch->copies;
     if (status)
@@ -131,12 +140,22 @@ void cld_copies_arrive(struct cld_request *request, cl_int status, struct cld_ev
             continue;
         if (fetch->failed)
             cld_set_remove(&segment->valid, fetch->worker);
-        else
+        else if (!fetch->is_partial) /* who waits asks for the rest */
             segment->is_here = true;
     }
     cld_segments_join(copies, (struct cld_bytes_range){fetch->begin, fetch->end});
-    free(fetch);
-    wake(copies, again);
+    fetch->next = ended->fetches;
+    ended->fetches = fetch;
+    cld_wake(&copies->waiting, &ended->again);
+}
+
+void cld_fetches_free(struct cld_fetch *fetches) {
+    while (fetches) {
+        struct cld_fetch *fetch = fetches;
+        fetches = fetch->next;
+        cld_object_drop(fetch->copies->mem);
+        free(fetch);
+    }
 }
 
 /* The worker has it, this machine, or another worker that can send it there. */
@@ -161,11 +180,13 @@ static bool gather_argument(struct cld_event *command, const struct cld_used *us
         }
         is_missing |= !can_be_there(segment, worker);
     }
-    for (segment = first; is_missing && segment && segment->begin < used->end; segment = segment->next)
-        if (!can_be_there(segment, worker) && !fetch(used->copies, segment)) {
-            cld_command_fail(command, CL_DEVICE_NOT_AVAILABLE);
+    for (segment = first; is_missing && segment && segment->begin < used->end; segment = segment->next) {
+        cl_int error = can_be_there(segment, worker) ? CL_SUCCESS : fetch(used->copies, segment);
+        if (error) {
+            cld_command_fail(command, error);
             return false;
         }
+    }
     if (is_missing)
         wait_for(used->copies, command);
     return !is_missing;
@@ -192,7 +213,7 @@ struct cld_item *cld_copies_item(int message, const struct cld_copies *copies, u
         return NULL;
     cld_put_list(&item->message, count);
     cld_put_int(&item->message, message);
-    cld_put_int(&item->message, (int64_t)copies->number);
+    cld_put_int(&item->message, (int64_t)copies->known->number);
     return item;
 }
 
@@ -214,7 +235,7 @@ static bool send_part(struct cld_worker *worker, struct cld_copies *copies, size
 }
 
 bool cld_copies_tell(struct cld_worker *worker, struct cld_copies *copies) {
-    if (cld_set_has(&copies->known, worker->number))
+    if (cld_set_has(&copies->known->workers, worker->number))
         return true;
     struct cld_item *item = cld_copies_item(CLD_BUFFER_MESSAGE, copies, 3);
     if (!item)
@@ -222,7 +243,7 @@ bool cld_copies_tell(struct cld_worker *worker, struct cld_copies *copies) {
     cld_put_int(&item->message, (int64_t)copies->mem->size);
     if (!cld_send(worker, item))
         return false;
-    cld_set_add(&copies->known, worker->number);
+    cld_set_add(&copies->known->workers, worker->number);
     return true;
 }
 
@@ -251,10 +272,11 @@ static bool send_argument(const struct cld_used *used, struct cld_worker *worker
     return true;
 }
 
-/* Written by the worker, or here where there is none: what others have is worth nothing any more. */
+/* Written by the worker, or here where there is none: what others have is worth nothing any more. Where the
+ * range is not that of segments yet there is memory for them (cld_segments_reserve). */
 static void write_segments(struct cld_copies *copies, struct cld_bytes_range range,
                            const struct cld_worker *worker) {
-    struct cld_segment *segment = cld_segments_in(copies, range.begin, range.end);
+    struct cld_segment *segment = cld_segments_of(copies, range.begin, range.end);
     copies->version++;
     for (; segment && segment->begin < range.end; segment = segment->next) {
         segment->version = copies->version;
@@ -343,8 +365,8 @@ static void look_in_child(struct cld_event *command) {
 }
 
 static bool fetch_command(struct cld_event *command) {
-    if (command->operation == &cld_cluster_operation)
-        command->elsewhere = CLD_TO_BE_SENT;
+    if (command->operation == &cld_cluster_operation) /* others may look whether they follow it */
+        __atomic_store_n(&command->elsewhere, CLD_TO_BE_SENT, __ATOMIC_RELAXED);
     if (command->elsewhere == CLD_TO_BE_SENT || command->elsewhere >= CLD_USED_HERE ||
         atomic_load_explicit(&command->error, memory_order_relaxed))
         return false;
@@ -389,7 +411,7 @@ static void command_ended(struct cld_event *command) {
         for (; segment && segment->begin < used.end; segment = segment->next)
             segment->users--;
         cld_segments_join(used.copies, (struct cld_bytes_range){used.begin, used.end});
-        wake(used.copies, &again);
+        cld_wake(&used.copies->waiting, &again);
     }
     pthread_mutex_unlock(&cld_cluster_lock);
     cld_cluster_push(again);
@@ -401,24 +423,11 @@ static void mem_freed(struct cld_mem *mem) {
         return;
     pthread_mutex_lock(&cld_cluster_lock);
     cld_transfers_forget(copies);
-    cld_send_forget(&copies->known, CLD_FORGET_BUFFER_MESSAGE, copies->number);
+    cld_forget(copies->known);
     pthread_mutex_unlock(&cld_cluster_lock);
     mem->copies = NULL;
     cld_segments_free(copies);
     free(copies);
-}
-
-size_t cld_copies_held(const struct cld_event *command, const struct cld_worker *worker) {
-    size_t held = 0;
-    for (uint32_t i = 0; i < command->mem_count; i++) {
-        struct cld_mem *mem = cld_mem_at(command, i);
-        const struct cld_copies *copies = mem ? cld_root_of(mem)->copies : NULL;
-        const struct cld_segment *segment = copies ? copies->segments : NULL;
-        for (; segment; segment = segment->next)
-            if (cld_set_has(&segment->valid, worker->number))
-                held += segment->end - segment->begin;
-    }
-    return held;
 }
 
 bool cld_copies_enter(struct cld_event *command, struct cld_copies *copies, struct cld_bytes_range range) {
@@ -455,7 +464,7 @@ void cld_copies_hold(struct cld_copies *copies, struct cld_bytes_range range) {
 void cld_copies_leave(struct cld_copies *copies, struct cld_bytes_range range, struct cld_event **again) {
     count_users(copies, range, -1);
     cld_segments_join(copies, range);
-    wake(copies, again);
+    cld_wake(&copies->waiting, again);
 }
 
 static const struct cld_mover mover = {fetch_command, cld_launch_follows, command_ended,

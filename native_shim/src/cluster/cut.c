@@ -381,7 +381,7 @@ static struct cld_parts *cut(struct cld_event *command, const struct cld_kernel 
         return NULL;
     }
     if (parts) {
-        parts->is_cut = true;
+        parts->is_cut = parts->could_be_cut = true;
         unite_uses(command, parts);
     }
     return parts;

@@ -21,13 +21,12 @@ cl_int cld_image_argument(struct cld_msg *list, struct cld_mem *mem, uint32_t i)
     CLD_REQUIRE(image->desc.levels == 1, CL_INVALID_IMAGE_SIZE,
                 "argument %u is an image with mip levels, and the device is another machine's", i);
     pthread_mutex_lock(&cld_cluster_lock);
-    const struct cld_copies *copies = cld_copies_of(mem);
-    if (copies && !image->cluster_number)
-        image->cluster_number = cld_cluster_number();
+    bool is_known =
+        cld_copies_of(mem) && (image->known || (image->known = cld_known_new(CLD_FORGET_IMAGE_MESSAGE)));
     pthread_mutex_unlock(&cld_cluster_lock);
-    CLD_REQUIRE(copies, CL_OUT_OF_HOST_MEMORY, "no memory");
+    CLD_REQUIRE(is_known, CL_OUT_OF_HOST_MEMORY, "no memory");
     cld_put_list(list, 1);
-    cld_put_int(list, (int64_t)image->cluster_number);
+    cld_put_int(list, (int64_t)image->known->number);
     return CL_SUCCESS;
 }
 
@@ -59,8 +58,8 @@ static bool send_image(struct cld_mem *mem, struct cld_worker *worker) {
     struct cld_msg *msg = &item->message;
     cld_put_list(msg, 10);
     cld_put_int(msg, CLD_IMAGE_MESSAGE);
-    cld_put_int(msg, (int64_t)image->cluster_number);
-    put_memory(msg, storage_of(mem), copies->number);
+    cld_put_int(msg, (int64_t)image->known->number);
+    put_memory(msg, storage_of(mem), copies->known->number);
     cld_put_int(msg, (int64_t)(mem->flags & kernel_access));
     cld_put_int(msg, image->format.image_channel_order);
     cld_put_int(msg, image->format.image_channel_data_type);
@@ -74,7 +73,7 @@ static bool send_image(struct cld_mem *mem, struct cld_worker *worker) {
     cld_put_int(msg, cld_image_has_slices(mem->type) ? (int64_t)desc->slice_pitch : 0);
     if (!cld_send(worker, item))
         return false;
-    cld_set_add(&image->cluster_workers, worker->number);
+    cld_set_add(&image->known->workers, worker->number);
     return true;
 }
 
@@ -82,7 +81,7 @@ bool cld_images_send(struct cld_event *command, struct cld_worker *worker) {
     for (uint32_t i = 0; i < command->mem_count; i++) {
         struct cld_mem *mem = command->more_mems ? command->more_mems[i] : command->mems[i];
         bool is_mem = atomic_load_explicit(&mem->obj.tag, memory_order_relaxed) == CLD_MEM;
-        bool is_new = is_mem && mem->image && !cld_set_has(&mem->image->cluster_workers, worker->number);
+        bool is_new = is_mem && mem->image && !cld_set_has(&mem->image->known->workers, worker->number);
         if (is_new && !send_image(mem, worker))
             return false;
     }
@@ -90,10 +89,9 @@ bool cld_images_send(struct cld_event *command, struct cld_worker *worker) {
 }
 
 void cld_image_freed(struct cld_mem *mem) {
-    const struct cld_image *image = mem->image;
     if (!cld_cluster_is_here())
         return;
     pthread_mutex_lock(&cld_cluster_lock);
-    cld_send_forget(&image->cluster_workers, CLD_FORGET_IMAGE_MESSAGE, image->cluster_number);
+    cld_forget(mem->image->known);
     pthread_mutex_unlock(&cld_cluster_lock);
 }

@@ -36,6 +36,10 @@ struct cld_worker {
     struct cld_worker *next_listed;
     struct cld_worker_set asked, reachable; /* workers that it is to connect with, and can send to */
     struct cld_link link;
+    uint64_t due;    /* ns: what it has of launches on all workers is expected to take */
+    uint64_t chosen; /* which of the launches that one worker executes was its last */
+    uint32_t place;  /* its part's, of the launch that is looked at (choice.c), */
+    size_t held;     /* and bytes of what that uses */
 };
 
 /* Something to be sent, to one worker. */
@@ -58,16 +62,19 @@ struct cld_request {
     uint64_t version;        /* that it is of */
     struct cld_sum *sum;     /* what is read is to be combined with; or NULL */
     uint64_t sent;           /* when, to a worker that had nothing else to do; else 0 */
+    struct cld_item *miss;   /* to be sent if a transfer never comes; NULL: it was, or is none */
 };
 
 /* A segment that is on its way here, in parts. */
 struct cld_fetch {
-    struct cld_copies *copies; /* who waits for it holds the memory object */
+    struct cld_fetch *next;    /* of those that have ended */
+    struct cld_copies *copies; /* whose memory object it holds: nobody need wait for it any more */
     uint32_t worker;           /* that it comes from */
     size_t begin, end;
     uint64_t version; /* of what was written last when it was asked for */
     uint32_t missing; /* parts */
     bool failed;      /* one of these was an error */
+    bool is_partial;  /* there was no memory to ask for all of it */
 };
 
 struct cld_part_use;
@@ -107,12 +114,20 @@ struct cld_segment {
     struct cld_worker_set valid; /* workers that have it, too */
 };
 
+/* Something that workers know by a number: a memory object, a program, an image. Malloced, and from when it
+ * is to be forgotten on in a list until all workers have been told. */
+struct cld_known {
+    struct cld_known *next;
+    uint64_t number;
+    int forget; /* the message */
+    struct cld_worker_set workers;
+};
+
 /* Where the contents of a memory object are, of one that has no parent. There once a device elsewhere may
  * want it. */
 struct cld_copies {
     struct cld_mem *mem;
-    uint64_t number;
-    struct cld_worker_set known;  /* workers that have memory for it */
+    struct cld_known *known;      /* workers that have memory for it */
     uint64_t version;             /* of what was written last */
     struct cld_segment *segments; /* segments.c */
     struct cld_segment *near;     /* of them, one before what was looked for last: others come behind it */
@@ -145,6 +160,11 @@ struct cld_part_use {
     struct cld_bytes_range read, written;
 };
 
+/* Bytes that a worker lacks of what it would use, by where they are. */
+struct cld_lacking {
+    size_t here, elsewhere;
+};
+
 /* What one worker executes of a launch on all of them. */
 struct cld_launch_part {
     struct cld_event *command; /* for it alone; malloced */
@@ -152,9 +172,12 @@ struct cld_launch_part {
     struct cld_parts *of;
     struct cld_worker *worker;
     struct cld_group_range groups;
-    struct cld_part_use *uses; /* of each memory object of the launch */
-    size_t lacks;              /* bytes of these that the worker did not have */
-    uint64_t taken, arrived;   /* ns that it executed the part, if it did; and when that was known here */
+    struct cld_part_use *uses;   /* of each memory object of the launch */
+    size_t lacks;                /* bytes of these that the worker did not have */
+    struct cld_bytes_range used; /* while it is looked at whether the launch is to be cut: */
+    struct cld_lacking lacking;
+    uint64_t due;            /* that is counted in the worker's */
+    uint64_t taken, arrived; /* ns that it executed the part, if it did; and when that was known here */
 };
 
 /* Numbers of a memory object that the parts of a launch add up, or combine in another way. The workers begin
@@ -171,7 +194,9 @@ struct cld_parts {
     struct cld_whole whole; /* of whose nodes each part's command is one */
     struct cld_event *command;
     bool is_cut, is_sent, has_ended;
-    bool is_chosen; /* whether it is to be cut */
+    bool could_be_cut;
+    bool is_trial;  /* others of its kernel wait for what it tells */
+    bool is_chosen; /* whether it is to be cut, and who executes it if not */
     bool is_timed;  /* it was sent at `sent`, to workers that had nothing else to do */
     uint64_t sent;
     uint32_t count, unsent;
@@ -209,11 +234,18 @@ void cld_choice_log(const struct cld_event *command, const struct cld_choice *ch
 
 /* What follows is called with the lock held. */
 
-/* Makes one part of a launch that is not worth cutting; once (choice.c). */
-void cld_parts_choose(struct cld_parts *parts, struct cld_choice *choice);
+/* Makes one part of a launch that is not worth cutting, and says who executes it; once (choice.c). False: the
+ * command waits for another launch of its kernel. */
+bool cld_parts_choose(struct cld_parts *parts, struct cld_choice *choice);
 /* It is about to be sent. And has ended without an error. */
 void cld_parts_time(struct cld_parts *parts);
 void cld_parts_learn(const struct cld_parts *parts);
+/* A part has ended; the launch has, whether it was chosen or not. */
+void cld_part_leave(struct cld_launch_part *part);
+void cld_parts_end(struct cld_parts *parts, struct cld_event **again);
+
+/* Adds commands that wait to those that look again. */
+void cld_wake(struct cld_event **waiting, struct cld_event **again);
 
 /* A part was sent. */
 void cld_part_sent(struct cld_launch_part *part, struct cld_ready *ready);
@@ -264,8 +296,6 @@ struct cld_request *cld_copies_read(struct cld_worker *worker, const struct cld_
 
 /* Has the worker have memory for it. False: no memory. */
 bool cld_copies_tell(struct cld_worker *worker, struct cld_copies *copies);
-/* Bytes of what a command uses that the worker has. */
-size_t cld_copies_held(const struct cld_event *command, const struct cld_worker *worker);
 
 /* An item that is a list of so many values, of which the message and the number are the first; NULL: no
  * memory. */
@@ -279,16 +309,31 @@ void cld_sampler_argument(struct cld_msg *list, uint64_t word);
 /* Has the worker make the images of a launch, on contents that it was sent. False: no memory. */
 bool cld_images_send(struct cld_event *command, struct cld_worker *worker);
 
-/* A part has come and is in its place, or is not going to: status. Commands that may look again are added to
- * the list. */
-void cld_copies_arrive(struct cld_request *request, cl_int status, struct cld_event **again);
+/* What has ended with a message, or with a worker: to be dealt with without the lock, by cld_end_all(). */
+struct cld_ended {
+    struct cld_event *failed; /* commands that have failed by that, */
+    struct cld_event *again;  /* and those that may look again */
+    struct cld_request *sums;
+    struct cld_fetch *fetches;
+};
+void cld_end_all(struct cld_ended *ended);
+
+/* A part has come and is in its place, or is not going to: status. */
+void cld_copies_arrive(struct cld_request *request, cl_int status, struct cld_ended *ended);
+void cld_fetches_free(struct cld_fetch *fetches); /* without the lock */
 
 /* An item with an empty message; NULL: no memory. It is sent, and freed, by cld_send. False: no memory. */
 struct cld_item *cld_item_new(void);
 bool cld_send(struct cld_worker *worker, struct cld_item *item);
 
-/* Tells those workers of a set that have not gone that nobody uses what has the number any more. */
-void cld_send_forget(const struct cld_worker_set *workers, int message, uint64_t number);
+/* A list of kind and number, to be sent or freed; NULL: no memory. */
+struct cld_item *cld_item_of(int message, uint64_t number);
+void cld_item_free(struct cld_item *item);
+
+/* NULL: no memory. forget: the message that says that nobody uses it any more; this is sent to those that
+ * have not gone, as soon as there is memory for it. */
+struct cld_known *cld_known_new(int forget);
+void cld_forget(struct cld_known *known);
 
 /* A frame of the worker was handed on. */
 void cld_frame_taken(struct cld_worker *worker);
@@ -300,6 +345,7 @@ void cld_places_free(const struct cld_payload *payloads, uint32_t count);
 /* A request that is answered after all that were made before. NULL: no memory. */
 struct cld_request *cld_request(struct cld_worker *worker, uint64_t number, struct cld_event *command,
                                 size_t offset, size_t size);
+void cld_request_free(struct cld_request *request);
 
 /* One segment, which is here alone; everywhere where it has no contents yet. False: no memory. */
 bool cld_segments_begin(struct cld_copies *copies, size_t size, bool has_contents);
@@ -307,6 +353,11 @@ void cld_segments_free(struct cld_copies *copies);
 
 /* The first of those that make up [begin, end), which are cut where it begins and ends. NULL: no memory. */
 struct cld_segment *cld_segments_in(struct cld_copies *copies, size_t begin, size_t end);
+
+/* Has memory for so many cuts of the other function, which does the same and cannot fail then. False: no
+ * memory. */
+bool cld_segments_reserve(uint32_t count);
+struct cld_segment *cld_segments_of(struct cld_copies *copies, size_t begin, size_t end);
 
 /* Makes one of neighbours that have come to be alike, in a range and beside it. */
 void cld_segments_join(struct cld_copies *copies, struct cld_bytes_range range);
@@ -354,10 +405,8 @@ bool cld_launch_only_reads(const struct cld_event *command, uint32_t i);
 /* The worker is sent the program of a launch, unless it has it. False: no memory. */
 bool cld_program_send(struct cld_event *command, struct cld_worker *worker);
 
-/* The worker has gone: what it was to answer never comes. Commands that have failed by that, and those that
- * look again, are added to the lists. */
-void cld_worker_end(struct cld_worker *worker, struct cld_event **failed, struct cld_event **again,
-                    struct cld_request **sums);
+/* The worker has gone: what it was to answer never comes. */
+void cld_worker_end(struct cld_worker *worker, struct cld_ended *ended);
 
 /* Without the lock: commands that may have become ready are executed; launches that failed are completed. */
 void cld_cluster_push(struct cld_event *again);

@@ -36,7 +36,7 @@ static cl_int put_argument(struct cld_msg *list, const struct cld_kernel *kernel
         pthread_mutex_unlock(&cld_cluster_lock);
         CLD_REQUIRE(copies, CL_OUT_OF_HOST_MEMORY, "no memory");
         cld_put_list(list, 3);
-        cld_put_int(list, (int64_t)copies->number);
+        cld_put_int(list, (int64_t)copies->known->number);
         cld_put_int(list, mem->parent ? (int64_t)mem->offset : 0);
         cld_put_int(list, (int64_t)mem->size);
         return CL_SUCCESS;
@@ -124,7 +124,9 @@ bool cld_launch_follows(struct cld_event *command, struct cld_event *before, boo
     if (before->operation != &cld_cluster_operation || !before->queue || !is_remote(command))
         return false;
     pthread_mutex_lock(&cld_cluster_lock);
-    bool is_running = cld_event_status(before) > 0 && before->elsewhere >= CLD_SENT && before->kernel.message;
+    bool is_running = cld_event_status(before) > 0 &&
+                      __atomic_load_n(&before->elsewhere, __ATOMIC_RELAXED) >= CLD_SENT &&
+                      before->kernel.message;
     bool follows = is_running && may_follow(command, before, passes_errors);
     pthread_mutex_unlock(&cld_cluster_lock);
     return follows;
@@ -172,7 +174,7 @@ static bool send_launch(struct cld_event *command, struct cld_worker *worker) {
     cld_put_list(msg, 10);
     cld_put_int(msg, CLD_LAUNCH_MESSAGE);
     cld_put_int(msg, (int64_t)number);
-    cld_put_int(msg, (int64_t)command->kernel.info->executable->cluster_number);
+    cld_put_int(msg, (int64_t)command->kernel.info->executable->known->number);
     cld_put_string(msg, command->kernel.info->name);
     put_sizes(msg, launch->global_offset, launch->work_dim);
     put_sizes(msg, launch->global_size, launch->work_dim);
@@ -192,7 +194,8 @@ static bool send_launch(struct cld_event *command, struct cld_worker *worker) {
     }
     message->number = number;
     command->elsewhere = CLD_SENT;
-    return cld_send(worker, item);
+    cld_send(worker, item);
+    return true;
 }
 
 enum cld_readiness cld_launch_gather(struct cld_event *command, struct cld_worker *worker) {
@@ -200,7 +203,11 @@ enum cld_readiness cld_launch_gather(struct cld_event *command, struct cld_worke
         cld_command_fail(command, CL_DEVICE_NOT_AVAILABLE);
         return CLD_HAS_FAILED;
     }
-    if (cld_copies_gather(command, worker, &command->kernel.message->uses_all))
+    const struct cld_launch_part *part = command->kernel.message->part;
+    /* What it writes is cut out of segments when it has been sent, and cannot fail any more. */
+    if (!cld_segments_reserve(2 * command->mem_count * (part ? part->of->count : 1)))
+        cld_command_fail(command, CL_OUT_OF_HOST_MEMORY);
+    else if (cld_copies_gather(command, worker, &command->kernel.message->uses_all))
         return CLD_IS_READY;
     return atomic_load_explicit(&command->error, memory_order_relaxed) ? CLD_HAS_FAILED : CLD_WAITS;
 }
@@ -263,10 +270,13 @@ static cl_int run_failed(struct cld_event *command, struct cld_self *self, uint6
 }
 
 static void end(struct cld_event *command, cl_int status) {
+    struct cld_event *again = NULL;
     (void)status;
     pthread_mutex_lock(&cld_cluster_lock); /* others may look whether they follow it */
     struct cld_launch_message *message = command->kernel.message;
     command->kernel.message = NULL;
+    if (message && message->parts)
+        cld_parts_end(message->parts, &again);
     pthread_mutex_unlock(&cld_cluster_lock);
     if (message && message->parts)
         cld_parts_free(message->parts);
@@ -277,6 +287,7 @@ static void end(struct cld_event *command, cl_int status) {
         free(command->kernel.args);
     if (command->kernel.info)
         cld_kernel_info_drop(command->kernel.info);
+    cld_cluster_push(again);
 }
 
 const struct cld_operation cld_cluster_operation = {.run = run_failed, .end = end, .spread = start};
@@ -292,28 +303,28 @@ void cld_cluster_fail(struct cld_event *failed) {
 
 bool cld_program_send(struct cld_event *command, struct cld_worker *worker) {
     struct cld_executable *executable = command->kernel.info->executable;
-    if (cld_set_has(&executable->cluster_workers, worker->number))
+    if (!executable->known && !(executable->known = cld_known_new(CLD_FORGET_PROGRAM_MESSAGE)))
+        return false;
+    if (cld_set_has(&executable->known->workers, worker->number))
         return true;
-    if (!executable->cluster_number)
-        executable->cluster_number = cld_cluster_number();
     struct cld_item *item = cld_item_new();
     if (!item)
         return false;
     cld_put_list(&item->message, 4);
     cld_put_int(&item->message, CLD_PROGRAM_MESSAGE);
-    cld_put_int(&item->message, (int64_t)executable->cluster_number);
+    cld_put_int(&item->message, (int64_t)executable->known->number);
     cld_put_bytes(&item->message, executable->options, executable->options_size);
     cld_put_bytes(&item->message, executable->il, executable->il_size);
     if (!cld_send(worker, item))
         return false;
-    cld_set_add(&executable->cluster_workers, worker->number);
+    cld_set_add(&executable->known->workers, worker->number);
     return true;
 }
 
 void cld_program_freed(struct cld_executable *executable) {
-    if (!executable->cluster_number || !cld_cluster_is_here())
+    if (!executable->known || !cld_cluster_is_here())
         return;
     pthread_mutex_lock(&cld_cluster_lock);
-    cld_send_forget(&executable->cluster_workers, CLD_FORGET_PROGRAM_MESSAGE, executable->cluster_number);
+    cld_forget(executable->known);
     pthread_mutex_unlock(&cld_cluster_lock);
 }

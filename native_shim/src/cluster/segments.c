@@ -32,17 +32,41 @@ bool cld_segments_are_many(const struct cld_copies *copies, uint32_t workers) {
     return copies->segment_count > MOST_SEGMENTS && copies->segment_count / SEGMENTS_PER_WORKER > workers;
 }
 
+static struct cld_segment *spare; /* a list, of so many */
+static uint32_t spare_count;
+
+bool cld_segments_reserve(uint32_t count) {
+    while (spare_count < count) {
+        struct cld_segment *segment = malloc(sizeof *segment);
+        if (!segment)
+            return false;
+        segment->next = spare;
+        spare = segment;
+        spare_count++;
+    }
+    return true;
+}
+
+static struct cld_segment *take_spare(void) {
+    struct cld_segment *segment = spare;
+    if (segment) {
+        spare = segment->next;
+        spare_count--;
+    }
+    return segment;
+}
+
 /* Has a segment begin there, where one does not yet; NULL: no memory. *before is set to the one before it, or
  * stays if it is the one that the search begins with. */
 static struct cld_segment *cut_at(struct cld_copies *copies, struct cld_segment *segment, size_t at,
-                                  struct cld_segment **before) {
+                                  bool is_reserved, struct cld_segment **before) {
     while (segment->end <= at) {
         *before = segment;
         segment = segment->next;
     }
     if (segment->begin == at)
         return segment;
-    struct cld_segment *rest = malloc(sizeof *rest);
+    struct cld_segment *rest = is_reserved ? take_spare() : malloc(sizeof *rest);
     if (!rest)
         return NULL;
     *rest = *segment;
@@ -60,12 +84,21 @@ static struct cld_segment *search_from(const struct cld_copies *copies, size_t b
     return near && near->begin < begin ? near : copies->segments;
 }
 
-struct cld_segment *cld_segments_in(struct cld_copies *copies, size_t begin, size_t end) {
+static struct cld_segment *segments_in(struct cld_copies *copies, size_t begin, size_t end,
+                                       bool is_reserved) {
     struct cld_segment *from = search_from(copies, begin), *before = from, *unused = NULL;
-    struct cld_segment *first = cut_at(copies, from, begin, &before);
+    struct cld_segment *first = cut_at(copies, from, begin, is_reserved, &before);
     copies->near = before;
-    bool is_cut = first && (end == copies->mem->size || cut_at(copies, first, end, &unused));
+    bool is_cut = first && (end == copies->mem->size || cut_at(copies, first, end, is_reserved, &unused));
     return is_cut ? first : NULL;
+}
+
+struct cld_segment *cld_segments_in(struct cld_copies *copies, size_t begin, size_t end) {
+    return segments_in(copies, begin, end, false);
+}
+
+struct cld_segment *cld_segments_of(struct cld_copies *copies, size_t begin, size_t end) {
+    return segments_in(copies, begin, end, true);
 }
 
 /* Segments that something is under way for stay as they are: it ends with the range that it began with. */

@@ -24,6 +24,7 @@ static uint32_t free_places = (1u << CLD_PLACES) - 1; /* a set, of those for wha
 static struct cld_payload used[CLD_PLACES];           /* of what came: the other process is to be told */
 static uint32_t used_count;
 static struct cld_worker *first_listed, **last_listed = &first_listed;
+static struct cld_known *forgotten; /* that workers could not be told to forget yet */
 
 bool cld_share_memory(int descriptor) {
     int memory = memfd_create("cl_driver cluster", MFD_CLOEXEC);
@@ -114,17 +115,69 @@ bool cld_send(struct cld_worker *worker, struct cld_item *item) {
     return !failed;
 }
 
-void cld_send_forget(const struct cld_worker_set *workers, int message, uint64_t number) {
+struct cld_item *cld_item_of(int message, uint64_t number) {
+    struct cld_item *item = cld_item_new();
+    if (!item)
+        return NULL;
+    cld_put_list(&item->message, 2);
+    cld_put_int(&item->message, message);
+    cld_put_int(&item->message, (int64_t)number);
+    if (!item->message.failed)
+        return item;
+    cld_item_free(item);
+    return NULL;
+}
+
+void cld_item_free(struct cld_item *item) {
+    if (!item)
+        return;
+    if (item->held)
+        cld_object_drop(item->held);
+    cld_msg_free(&item->message);
+    free(item);
+}
+
+struct cld_known *cld_known_new(int forget) {
+    struct cld_known *known = calloc(1, sizeof *known);
+    if (!known)
+        return NULL;
+    known->number = cld_cluster_number();
+    known->forget = forget;
+    return known;
+}
+
+/* Whether there was memory to tell all. */
+static bool tell_to_forget(struct cld_known *known) {
     struct cld_worker *worker;
-    for (uint32_t i = cld_set_next(workers, 0); (worker = cld_worker_at(i));
-         i = cld_set_next(workers, i + 1)) {
-        struct cld_item *item = worker->is_gone ? NULL : cld_item_new();
-        if (!item)
-            continue;
-        cld_put_list(&item->message, 2);
-        cld_put_int(&item->message, message);
-        cld_put_int(&item->message, (int64_t)number);
-        cld_send(worker, item);
+    for (uint32_t i = cld_set_next(&known->workers, 0); (worker = cld_worker_at(i));
+         i = cld_set_next(&known->workers, i + 1)) {
+        struct cld_item *item = worker->is_gone ? NULL : cld_item_of(known->forget, known->number);
+        if (!item && !worker->is_gone)
+            return false;
+        if (item)
+            cld_send(worker, item);
+        cld_set_remove(&known->workers, i);
+    }
+    return true;
+}
+
+void cld_forget(struct cld_known *known) {
+    if (tell_to_forget(known)) {
+        free(known);
+        return;
+    }
+    known->next = forgotten;
+    forgotten = known;
+}
+
+/* What there was no memory for. */
+static void forget_again(void) {
+    struct cld_known *known = forgotten;
+    forgotten = NULL;
+    while (known) {
+        struct cld_known *next = known->next;
+        cld_forget(known);
+        known = next;
     }
 }
 
@@ -132,10 +185,7 @@ static void free_items(struct cld_item *items) {
     while (items) {
         struct cld_item *item = items;
         items = item->next;
-        if (item->held)
-            cld_object_drop(item->held);
-        cld_msg_free(&item->message);
-        free(item);
+        cld_item_free(item);
     }
 }
 
@@ -223,6 +273,7 @@ static bool send_used(int descriptor, struct cld_payload *payloads, uint32_t cou
 static bool send_some(int descriptor, bool *is_open) {
     struct cld_payload list[CLD_PLACES], payload;
     pthread_mutex_lock(&cld_cluster_lock);
+    forget_again();
     uint32_t count = used_count;
     memcpy(list, used, sizeof list);
     used_count = 0;

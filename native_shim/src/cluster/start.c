@@ -137,8 +137,9 @@ static bool read_worker(struct cld_worker *worker, uint32_t number) {
     return true;
 }
 
-/* Whose memory that is, and who executes there what is not a launch. */
-static bool give_threads(struct cld_device *device, const struct cld_device *root) {
+/* Who executes what is done here: among thousands of devices each would have threads that hardly ever run. */
+static bool give_threads(struct cld_device *device, struct cld_device *root) {
+    device->local = root;
     device->compute_units = root->compute_units;
     device->cpus = calloc(root->compute_units, sizeof *device->cpus);
     if (!device->cpus)
@@ -147,7 +148,7 @@ static bool give_threads(struct cld_device *device, const struct cld_device *roo
     return true;
 }
 
-static void read_workers(const struct cld_device *root) {
+static void read_workers(struct cld_device *root) {
     struct cld_worker *worker = workers;
     while (hello.at < hello.size && device_count <= CLD_MOST_WORKERS && !whole.is_whole) {
         if (!read_worker(worker, worker_count) || !give_threads(worker->device, root))
@@ -163,7 +164,7 @@ static void read_workers(const struct cld_device *root) {
     }
 }
 
-static const struct cld_device *root_device;
+static struct cld_device *root_device;
 
 static void connect_cluster(void) {
     if (!*cld_setting(CL_DRIVER_CLUSTER_SETTING))
@@ -190,7 +191,7 @@ static void connect_cluster(void) {
     }
 }
 
-uint32_t cld_cluster_devices(const struct cld_device *root, struct cld_device *const **found) {
+uint32_t cld_cluster_devices(struct cld_device *root, struct cld_device *const **found) {
     root_device = root;
     pthread_once(&once, connect_cluster);
     *found = devices;
@@ -207,7 +208,7 @@ const void *cld_cluster_answer(const struct cld_device *device, cl_device_info q
     return NULL;
 }
 
-bool cld_cluster_lacks(const struct cld_device *root, const char *extension, size_t size) {
+bool cld_cluster_lacks(struct cld_device *root, const char *extension, size_t size) {
     struct cld_device *const *found;
     if (!cld_cluster_devices(root, &found))
         return false;

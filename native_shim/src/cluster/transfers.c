@@ -8,13 +8,8 @@
 #include "cluster/internal.h"
 
 static void connect(struct cld_worker *from, const struct cld_worker *to) {
-    struct cld_item *item = cld_item_new();
-    if (!item)
-        return;
-    cld_put_list(&item->message, 2);
-    cld_put_int(&item->message, CLD_CONNECT_MESSAGE);
-    cld_put_int(&item->message, to->number);
-    if (cld_send(from, item))
+    struct cld_item *item = cld_item_of(CLD_CONNECT_MESSAGE, to->number);
+    if (item && cld_send(from, item))
         cld_set_add(&from->asked, to->number);
 }
 
@@ -40,16 +35,10 @@ static struct cld_item *transfer_item(int message, uint32_t count, uint64_t tran
     cld_put_list(&item->message, count);
     cld_put_int(&item->message, message);
     cld_put_int(&item->message, (int64_t)transfer);
-    cld_put_int(&item->message, (int64_t)copies->number);
+    cld_put_int(&item->message, (int64_t)copies->known->number);
     cld_put_int(&item->message, (int64_t)offset);
     cld_put_int(&item->message, (int64_t)size);
     return item;
-}
-
-static void free_item(struct cld_item *item) {
-    if (item)
-        cld_msg_free(&item->message);
-    free(item);
 }
 
 bool cld_transfer(struct cld_copies *copies, struct cld_worker *from, struct cld_worker *to, size_t offset,
@@ -57,16 +46,19 @@ bool cld_transfer(struct cld_copies *copies, struct cld_worker *from, struct cld
     uint64_t number = cld_cluster_number();
     struct cld_item *send = transfer_item(CLD_SEND_MESSAGE, 6, number, copies, offset, size);
     struct cld_item *receive = transfer_item(CLD_RECEIVE_MESSAGE, 5, number, copies, offset, size);
+    struct cld_item *miss = cld_item_of(CLD_MISS_MESSAGE, number);
     if (send)
         cld_put_int(&send->message, to->number);
     /* Both or none: one that is to receive waits for the other. */
-    bool is_made = send && receive && !send->message.failed && !receive->message.failed;
+    bool is_made = send && receive && miss && !send->message.failed && !receive->message.failed;
     struct cld_request *request = is_made ? cld_request(to, number, NULL, offset, size) : NULL;
     if (!request) {
-        free_item(send);
-        free_item(receive);
+        cld_item_free(send);
+        cld_item_free(receive);
+        cld_item_free(miss);
         return false;
     }
+    request->miss = miss;
     request->copies = copies;
     request->from = from;
     request->version = copies->version;
@@ -87,8 +79,10 @@ void cld_transfer_end(struct cld_worker *to, const struct cld_request *request, 
         return;
     size_t end = request->offset + request->size;
     struct cld_segment *segment = cld_segments_in(copies, request->offset, end);
+    if (!segment) /* no memory for a part of one: all of it */
+        segment = copies->segments;
     for (; segment && segment->begin < end; segment = segment->next)
-        if (segment->version <= request->version)
+        if (segment->end > request->offset && segment->version <= request->version)
             cld_set_remove(&segment->valid, to->number);
     cld_segments_join(copies, (struct cld_bytes_range){request->offset, end});
 }
@@ -102,14 +96,11 @@ void cld_transfers_forget(const struct cld_copies *copies) {
 }
 
 /* It is known where it is waited for, which then answers. */
-static void miss(struct cld_worker *to, uint64_t number) {
-    struct cld_item *item = cld_item_new();
-    if (!item)
-        return;
-    cld_put_list(&item->message, 2);
-    cld_put_int(&item->message, CLD_MISS_MESSAGE);
-    cld_put_int(&item->message, (int64_t)number);
-    cld_send(to, item);
+static void miss(struct cld_worker *to, struct cld_request *request) {
+    struct cld_item *item = request->miss;
+    request->miss = NULL;
+    if (item)
+        cld_send(to, item);
 }
 
 void cld_transfers_miss(const struct cld_worker *from, const struct cld_worker *peer, uint64_t number) {
@@ -118,5 +109,5 @@ void cld_transfers_miss(const struct cld_worker *from, const struct cld_worker *
         for (struct cld_request *request = !peer || to == peer ? to->oldest : NULL; request;
              request = request->next)
             if (request->from == from && (!number || request->number == number))
-                miss(to, request->number);
+                miss(to, request);
 }

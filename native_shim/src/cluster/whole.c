@@ -12,22 +12,6 @@
 
 static struct cld_parts *oldest, **newest = &oldest; /* that were sent; with the lock held */
 
-/* Of a launch that is not cut: the worker that has most of what it uses. */
-static struct cld_worker *choose_worker(const struct cld_event *command) {
-    struct cld_worker *best = NULL, *worker;
-    size_t most = 0;
-    for (uint32_t i = 0; (worker = cld_worker_at(i)); i++) {
-        if (worker->is_gone)
-            continue;
-        size_t held = cld_copies_held(command, worker);
-        if (!best || held > most) {
-            best = worker;
-            most = held;
-        }
-    }
-    return best ? best : cld_worker_at(0);
-}
-
 /* The first part began when the launch did, and the last one ended when it did. */
 static void note_times(struct cld_parts *parts) {
     struct cld_event *command = parts->command;
@@ -86,6 +70,7 @@ static void part_ended(struct cld_event *node, cl_int status, struct cld_ready *
     struct cld_launch_part *part = node->kernel.message->part;
     struct cld_event *again = NULL;
     pthread_mutex_lock(&cld_cluster_lock);
+    cld_part_leave(part);
     struct cld_event *ended = leave(part->of, status, &again);
     pthread_mutex_unlock(&cld_cluster_lock);
     complete(ended, again, ready);
@@ -119,8 +104,6 @@ static struct cld_event *start_parts(struct cld_parts *parts, struct cld_ready *
     cld_parts_time(parts);
     for (uint32_t i = 0; i < count; i++) {
         struct cld_launch_part *part = &parts->parts[i];
-        if (!part->worker)
-            part->worker = choose_worker(parts->command);
         part->command->times[CLD_TIME_SUBMIT] = parts->command->times[CLD_TIME_SUBMIT];
         part->command->times[CLD_TIME_START] = parts->command->times[CLD_TIME_START];
         readiness[i] = cld_launch_gather(part->command, part->worker);
@@ -147,8 +130,10 @@ bool cld_parts_start(struct cld_event *command, struct cld_ready *ready) {
     struct cld_choice choice;
     parts->whole.ended = part_ended;
     pthread_mutex_lock(&cld_cluster_lock);
-    cld_parts_choose(parts, &choice);
+    bool is_chosen = cld_parts_choose(parts, &choice);
     pthread_mutex_unlock(&cld_cluster_lock);
+    if (!is_chosen)
+        return true;
     cld_choice_log(command, &choice);
     pthread_mutex_lock(&cld_cluster_lock);
     if (!cld_sums_gather(command, parts)) {

@@ -17,9 +17,14 @@ struct cld_work {
     bool was_cut;
 };
 
+struct cld_event;
+
 /* Of a kernel: by the logarithm of the number of work-items. */
 struct cld_works {
     struct cld_work of[CLD_WORK_CLASSES];
+    uint32_t trials;           /* launches that were cut although not all was known that they could tell */
+    bool is_tried;             /* one of them has not ended: */
+    struct cld_event *waiting; /* launches that wait for what it tells */
 };
 
 /* Messages to a worker and back, running means in ns; 0: not known. */

@@ -45,6 +45,38 @@ static struct cld_told *open_batch(struct cld_executor *executor, bool has_paylo
     return executor->newest_told = told;
 }
 
+/* Of contents that nobody has taken yet. */
+#define MOST_IN_FLIGHT ((size_t)32 * CLD_MOST_MESSAGE_BYTES)
+
+bool cld_flight_begin(struct cld_executor *executor, size_t size) {
+    size_t most = ((const struct cld_device *)executor->device)->max_alloc_size;
+    pthread_mutex_lock(&executor->lock);
+    bool waits = executor->in_flight > MOST_IN_FLIGHT && !executor->gate_count;
+    pthread_mutex_unlock(&executor->lock);
+    if (waits)
+        clFlush(executor->queue);
+    pthread_mutex_lock(&executor->lock);
+    while (executor->in_flight > MOST_IN_FLIGHT && !executor->gate_count && !executor->is_closing)
+        pthread_cond_wait(&executor->has_room, &executor->lock);
+    bool begins = !executor->is_closing && executor->in_flight <= most && size <= most - executor->in_flight;
+    if (begins)
+        executor->in_flight += size;
+    pthread_mutex_unlock(&executor->lock);
+    return begins;
+}
+
+/* With the lock held. */
+static void end_flight(struct cld_executor *executor, size_t size) {
+    executor->in_flight -= size;
+    pthread_cond_signal(&executor->has_room);
+}
+
+void cld_flight_end(struct cld_executor *executor, size_t size) {
+    pthread_mutex_lock(&executor->lock);
+    end_flight(executor, size);
+    pthread_mutex_unlock(&executor->lock);
+}
+
 /* With the lock held. A message that is lost would be waited for forever: the connection ends instead. */
 static void close_message(struct cld_executor *executor, const struct cld_told *told) {
     if (told && !told->messages.failed)
@@ -105,6 +137,9 @@ void cld_answer_data(struct cld_executor *executor, uint64_t request, cl_int sta
         } else {
             cld_put_bytes(&told->messages, data, status ? 0 : size);
         }
+        told->in_flight += size;
+    } else {
+        end_flight(executor, size);
     }
     close_message(executor, told);
     pthread_mutex_unlock(&executor->lock);
@@ -138,8 +173,10 @@ void cld_answer_departure(struct cld_executor *executor, uint64_t peer, uint64_t
         list[executor->departure_count++] = (struct cld_departure){peer, transfer, {data, size}};
         if (is_first)
             tell(executor);
-    } else if (transfer) {
-        put_lost(executor, transfer);
+    } else {
+        if (transfer)
+            put_lost(executor, transfer);
+        end_flight(executor, size);
     }
     pthread_mutex_unlock(&executor->lock);
     if (!list)
@@ -169,7 +206,10 @@ void cld_answers_take(struct cld_executor *executor, struct cld_answers *answers
     executor->departures = NULL;
     executor->released_count = executor->released_room = 0;
     executor->departure_count = executor->departure_room = 0;
+    for (uint64_t i = 0; i < answers->departure_count; i++)
+        end_flight(executor, answers->departures[i].contents.size);
     if (told) {
+        end_flight(executor, told->in_flight);
         answers->batch = (struct cld_range){told->messages.data, told->messages.size};
         answers->payload = told->payload;
         if (!(executor->told = told->next))

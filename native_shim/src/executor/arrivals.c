@@ -55,11 +55,11 @@ void cld_await_no_more(struct cld_remote_buffer *buffer, size_t offset, size_t s
     size_t end = offset + size;
     struct cld_awaited **link = &buffer->awaited;
     for (struct cld_awaited *awaited = *link; awaited; awaited = *link) {
-        if (end <= awaited->from || awaited->to <= offset) {
-            link = &awaited->next;
-        } else if (offset <= awaited->from && awaited->to <= end) {
+        if (offset <= awaited->from && awaited->to <= end) { /* it may have no bytes */
             *link = awaited->next;
             free_awaited(awaited);
+        } else if (end <= awaited->from || awaited->to <= offset) {
+            link = &awaited->next;
         } else if (offset <= awaited->from) {
             awaited->from = end;
             link = &awaited->next;
@@ -119,6 +119,7 @@ static cl_int enqueue_copy(struct cld_executor *executor, struct cld_arrival *ar
         free(pending);
         return status;
     }
+    executor->gate_count += arrival->gate != NULL;
     *awaited = (struct cld_awaited){buffer->awaited, arrival->offset, arrival->offset + arrival->size, event};
     buffer->awaited = awaited;
     pending->arrival = arrival;
@@ -141,6 +142,7 @@ static void expect_to_drop(struct cld_executor *executor, uint64_t number) {
 static void open_gate(struct cld_arrival *arrival, cl_int status) {
     cl_event gate = arrival->gate;
     arrival->gate = NULL;
+    arrival->executor->gate_count--;
     clSetUserEventStatus(gate, status); /* who copies may free the arrival now */
     clReleaseEvent(gate);
 }

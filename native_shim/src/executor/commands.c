@@ -8,6 +8,9 @@
 
 enum { MOST_WAITS = 16, MOST_DIMENSIONS = 3 };
 
+/* Work-groups of a launch. More would take this machine days if they did nothing, and nobody can end them. */
+#define MOST_GROUPS ((double)((uint64_t)1 << 40))
+
 static void forget_launch(struct cld_executor *executor, uint64_t number, bool has_failed) {
     pthread_mutex_lock(&executor->lock);
     struct cld_remote_launch *launch = has_failed ? cld_numbers_find(&executor->launches, number)
@@ -42,6 +45,7 @@ static void send_ended(struct cld_pending *pending, cl_event event, cl_int statu
     (void)event;
     if (status) {
         cld_answer_lost(pending->executor, pending->number);
+        cld_flight_end(pending->executor, pending->size);
         return;
     }
     cld_answer_departure(pending->executor, pending->peer, pending->number, pending->data, pending->size);
@@ -109,16 +113,20 @@ static cl_int read_buffer(struct cld_pending *pending, uint64_t number, size_t o
     cl_int status = cld_await(buffer, offset, size, &pending->waits);
     if (status)
         return status;
-    pending->size = size;
-    pending->data = malloc(size ? size : 1);
-    if (!pending->data)
-        return CL_OUT_OF_HOST_MEMORY;
+    if (!cld_flight_begin(executor, size))
+        return CL_OUT_OF_RESOURCES;
     cl_event event;
     const struct cld_waits *waits = &pending->waits;
-    status = clEnqueueReadBuffer(executor->queue, buffer->handle, CL_FALSE, offset, size, pending->data,
-                                 waits->count, waits->count ? waits->events : NULL, &event);
-    if (status)
+    pending->size = size;
+    pending->data = malloc(size ? size : 1);
+    status = !pending->data
+                 ? CL_OUT_OF_HOST_MEMORY
+                 : clEnqueueReadBuffer(executor->queue, buffer->handle, CL_FALSE, offset, size, pending->data,
+                                       waits->count, waits->count ? waits->events : NULL, &event);
+    if (status) {
+        cld_flight_end(executor, size);
         return status;
+    }
     cld_pending_watch(pending, event);
     clReleaseEvent(event);
     return CL_SUCCESS;
@@ -248,6 +256,17 @@ static bool has_groups(const struct cld_group_range *part, size_t (*sizes)[MOST_
     return local && part->first < part->last && part->last <= size / local + (size % local != 0);
 }
 
+static bool is_too_large(const struct cld_executor *executor, uint32_t dimensions,
+                         size_t (*sizes)[MOST_DIMENSIONS], bool has_local,
+                         const struct cld_group_range *part) {
+    double groups = has_local ? 1 : 1 / (double)((const struct cld_device *)executor->device)->max_group_size;
+    for (uint32_t i = 0; i < dimensions; i++) {
+        double size = (double)sizes[1][i], local = has_local && sizes[2][i] ? (double)sizes[2][i] : 1;
+        groups *= part && part->dimension == i ? (double)(part->last - part->first) : size / local;
+    }
+    return groups > MOST_GROUPS;
+}
+
 static cl_int enqueue(struct cld_pending *pending, cl_kernel kernel, uint32_t dimensions,
                       size_t (*sizes)[MOST_DIMENSIONS], bool has_local, struct cld_group_range *part) {
     cl_event event;
@@ -257,6 +276,10 @@ static cl_int enqueue(struct cld_pending *pending, cl_kernel kernel, uint32_t di
                                             part};
     if (part && !has_groups(part, sizes))
         return CL_INVALID_WORK_GROUP_SIZE;
+    if (is_too_large(pending->executor, dimensions, sizes, has_local, part)) {
+        cld_log(1, "cluster: a launch has more work-groups than this machine can execute");
+        return CL_OUT_OF_RESOURCES;
+    }
     cl_int status = cld_launch_enqueue(pending->executor->queue, kernel, &launch, &wait);
     if (status)
         return status;
@@ -305,6 +328,7 @@ static bool execute_launch(struct cld_executor *executor, struct cld_msg *msg) {
 bool cld_execute(struct cld_executor *executor, struct cld_batch *batch, struct cld_msg *msg) {
     uint32_t count = cld_get_list(msg);
     int64_t kind = cld_get_int(msg);
+    executor->message_count++;
     if (batch->is_peer)
         return kind == CLD_ARRIVE_MESSAGE && count == 3 && cld_execute_arrive(executor, batch, msg);
     if (kind == CLD_LAUNCH_MESSAGE && count == 10)
@@ -331,7 +355,7 @@ bool cld_execute(struct cld_executor *executor, struct cld_batch *batch, struct 
     if (kind == CLD_FORGET_BUFFER_MESSAGE) {
         struct cld_remote_buffer *buffer = cld_numbers_take(&executor->buffers, number);
         if (buffer)
-            cld_buffer_free(buffer);
+            cld_buffer_free(executor, buffer);
     } else if (kind == CLD_FORGET_IMAGE_MESSAGE) {
         struct cld_remote_image *image = cld_numbers_take(&executor->images, number);
         if (image)

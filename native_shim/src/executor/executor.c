@@ -45,7 +45,7 @@ static void free_objects(struct cld_executor *executor) {
         cld_remote_image_free(image);
     cld_remote_samplers_free(executor->samplers);
     while ((buffer = cld_numbers_any(&executor->buffers)))
-        cld_buffer_free(buffer);
+        cld_buffer_free(executor, buffer);
     while ((program = cld_numbers_any(&executor->programs)))
         cld_remote_program_free(program);
     while ((launch = cld_numbers_any(&executor->launches)))
@@ -110,6 +110,7 @@ static struct cld_executor *open_executor(int32_t *status) {
     pthread_mutex_init(&executor->lock, NULL);
     pthread_cond_init(&executor->has_batches, NULL);
     pthread_cond_init(&executor->is_idle, NULL);
+    pthread_cond_init(&executor->has_room, NULL);
     executor->last = &executor->first;
     executor->descriptor = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (executor->descriptor >= 0 && !(*status = make_objects(executor)) &&
@@ -153,6 +154,7 @@ static void close_executor(struct cld_executor *executor) {
     pthread_mutex_lock(&executor->lock);
     executor->is_closing = true;
     pthread_cond_signal(&executor->has_batches);
+    pthread_cond_signal(&executor->has_room);
     pthread_mutex_unlock(&executor->lock);
     pthread_join(executor->thread, NULL);
     clFinish(executor->queue);

@@ -22,9 +22,11 @@ struct cld_numbers {
     uint64_t bucket_count, count;
 };
 
-/* A part of a buffer that a kernel has had as an argument. */
+/* A part of a buffer that a kernel has had as an argument. used: which message was the last one that had it.
+ */
 struct cld_buffer_part {
     struct cld_buffer_part *next;
+    uint64_t used;
     size_t offset, size;
     cl_mem handle;
 };
@@ -52,6 +54,7 @@ struct cld_remote_buffer {
     cl_mem handle;
     size_t size;
     struct cld_buffer_part *parts;
+    uint32_t part_count;
     struct cld_awaited *awaited;
 };
 
@@ -113,6 +116,7 @@ struct cld_told {
     struct cld_told *next;
     struct cld_msg messages;
     struct cld_range payload;
+    size_t in_flight; /* bytes of contents, which are counted in the executor's */
 };
 
 /* What was put. It is released when nothing uses it any more. */
@@ -135,10 +139,11 @@ struct cld_executor {
     _Atomic bool has_failed;
 
     pthread_mutex_t lock; /* of what follows */
-    pthread_cond_t has_batches, is_idle;
+    pthread_cond_t has_batches, is_idle, has_room;
     struct cld_batch *first, **last;
     bool is_closing;
     uint64_t running; /* commands that have not ended */
+    size_t in_flight; /* bytes of contents that are read for others and have not been taken */
     struct cld_numbers launches;
     struct cld_told *told, *newest_told; /* the oldest one first */
     uint64_t *released;
@@ -147,6 +152,9 @@ struct cld_executor {
     uint64_t departure_count, departure_room;
 
     /* of its thread alone */
+    uint64_t message_count;
+    size_t held;         /* bytes of buffers */
+    uint32_t gate_count; /* contents that were announced and have not come */
     struct cld_numbers buffers, images, programs, arrivals;
     struct cld_remote_sampler *samplers;
 };
@@ -207,7 +215,7 @@ void cld_arrival_leave(struct cld_arrival *arrival);
 bool cld_execute(struct cld_executor *executor, struct cld_batch *batch, struct cld_msg *msg);
 /* Makes a buffer; false if the message is none. */
 bool cld_execute_buffer(struct cld_executor *executor, struct cld_msg *msg);
-void cld_buffer_free(struct cld_remote_buffer *buffer);
+void cld_buffer_free(struct cld_executor *executor, struct cld_remote_buffer *buffer);
 
 /* A buffer, or so many bytes of it, which comes next in the message. */
 cl_int cld_part_of(struct cld_executor *executor, struct cld_msg *msg, struct cld_bytes *bytes,
@@ -231,7 +239,15 @@ void cld_remote_program_free(struct cld_remote_program *program);
 /* The batch is not used any more by one of its users. */
 void cld_batch_leave(struct cld_executor *executor, struct cld_batch *batch);
 
-/* Answers, in the order in which the host is told them. Text is copied, data is malloced and taken. */
+/* Counts bytes of contents that are to be read, before there is memory for them. Who takes what was read may
+ * be slow: where there is much of it this waits until some was taken, unless something else has to come
+ * before what is to be read can be. False: it is too much for this machine, or nobody takes anything any
+ * more. */
+bool cld_flight_begin(struct cld_executor *executor, size_t size);
+void cld_flight_end(struct cld_executor *executor, size_t size);
+
+/* Answers, in the order in which the host is told them. Text is copied, data is malloced and taken; of
+ * contents bytes are counted until somebody has taken them. */
 void cld_answer_done(struct cld_executor *executor, uint64_t command, cl_int status, uint64_t start,
                      uint64_t end);
 void cld_answer_data(struct cld_executor *executor, uint64_t request, cl_int status, void *data, size_t size);

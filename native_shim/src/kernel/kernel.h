@@ -3,12 +3,12 @@
 #define CLD_KERNEL_H
 
 #include "abi/kernel_abi.h"
-#include "base/worker_set.h"
 #include "kernel/prefetch_trial.h"
 #include "object/objects.h"
 #include "schedule/alone.h"
 
 struct cld_code;             /* loader/load.h: a mapped object file */
+struct cld_known;            /* cluster/internal.h */
 struct cld_mem;              /* memory/mem.h */
 struct cld_variant;          /* kernel/variant.h */
 struct cld_works;            /* cluster/worth.h */
@@ -35,8 +35,7 @@ struct cld_executable {
     uint32_t number;    /* among those of its program */
     void *options, *il; /* what a control plane that has lost the program makes more code of, or NULL */
     size_t options_size, il_size;
-    uint64_t cluster_number;               /* cluster/launch.c: what workers know it by, or 0 */
-    struct cld_worker_set cluster_workers; /* those that have it */
+    struct cld_known *known; /* cluster/launch.c: who has it on other machines; NULL: nobody */
 };
 
 /* What a build of a program is to the data plane. Devices that were built in one call share theirs. */

@@ -3,7 +3,6 @@
 #define CLD_IMAGE_H
 
 #include "abi/image_abi.h"
-#include "base/worker_set.h"
 #include "memory/image_format.h"
 #include "memory/mem.h"
 
@@ -26,8 +25,7 @@ struct cld_image {
     size_t row_pitch, slice_pitch; /* as CL_IMAGE_ROW_PITCH and SLICE_PITCH tell */
     cl_uint num_mip_levels;        /* as given */
     struct cld_image_level levels[CLD_IMAGE_LEVELS];
-    uint64_t cluster_number;               /* its number there, or 0: none */
-    struct cld_worker_set cluster_workers; /* who has made it */
+    struct cld_known *known; /* cluster/images.c: who has made it on other machines; NULL: nobody */
 };
 
 /* Number of dimensions that an origin has: the layers of arrays are one. */

@@ -23,7 +23,7 @@ struct cld_mover {
     /* The last hold has gone. */
     void (*mem_freed)(struct cld_mem *mem);
     void (*executable_freed)(struct cld_executable *executable);
-    /* The last hold of an image that has a number there; mem_freed() comes after it, if at all. */
+    /* The last hold of an image that is known there; mem_freed() comes after it, if at all. */
     void (*image_freed)(struct cld_mem *mem);
 };
 

@@ -28,6 +28,7 @@ struct cld_device {
     _Atomic bool complete;      /* the five limits above are there (cld_device_complete, api/common.h) */
     _Atomic(struct cld_pool *) pools[CLD_POOLS]; /* runtime/worker.c's, made at first need */
     struct cld_worker *worker; /* that it is on another machine (cluster/); NULL: it is on this one */
+    struct cld_device *local;  /* then this machine's */
 };
 
 struct cld_callback { /* destructor callbacks of contexts and memory objects, called in reverse order */
@@ -88,8 +89,9 @@ struct cld_queue {
     struct cld_queue *next, *previous; /* in the list of the context */
     size_t property_count;             /* as in cld_context, of clCreateCommandQueueWithProperties */
     cl_queue_properties *property_list;
-    uint64_t size;         /* of one on the device: bytes that what kernels have enqueued may take */
-    _Atomic uint64_t used; /* and that it takes */
+    struct cld_device *local; /* whose threads execute what is done here: the device, or this machine's */
+    uint64_t size;            /* of one on the device: bytes that what kernels have enqueued may take */
+    _Atomic uint64_t used;    /* and that it takes */
 };
 
 /* AArch64's lock is larger by the size of one of these members. */

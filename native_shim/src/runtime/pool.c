@@ -96,7 +96,7 @@ static void init_lock(pthread_mutex_t *lock) {
 }
 
 struct cld_pool *cld_pool_of(const struct cld_queue *queue) {
-    struct cld_device *device = queue->device;
+    struct cld_device *device = queue->local;
     struct cld_pool *pool = atomic_load_explicit(&device->pools[queue->pool], memory_order_acquire);
     if (pool)
         return pool;
@@ -297,7 +297,7 @@ void cld_pool_call(struct cld_event *command, unsigned count) {
 }
 
 static struct cld_pool *made_pool_of(const struct cld_queue *queue) {
-    return atomic_load_explicit(&queue->device->pools[queue->pool], memory_order_acquire);
+    return atomic_load_explicit(&queue->local->pools[queue->pool], memory_order_acquire);
 }
 
 unsigned cld_pool_spare(const struct cld_queue *queue) {

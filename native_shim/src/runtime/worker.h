@@ -1,5 +1,5 @@
-/* The threads of a device: a pool per device or sub-device, made at first need, never at load; and another
- * for queues of low priority, whose threads the system gives less time to. */
+/* The threads of a device: a pool per device or sub-device of this machine, made at first need, never at
+ * load; and another for queues of low priority, whose threads the system gives less time to. */
 #ifndef CLD_WORKER_H
 #define CLD_WORKER_H
 
@@ -43,7 +43,7 @@ bool cld_pool_help(const struct cld_event *event, struct cld_self *self, struct 
 
 /* Whether the same threads execute the commands of both. */
 static inline bool cld_pool_has_both(const struct cld_queue *a, const struct cld_queue *b) {
-    return a->device == b->device && a->pool == b->pool;
+    return a->local == b->local && a->pool == b->pool;
 }
 
 /* Whether the calling thread may execute commands of that queue: threads of the host are no part of a

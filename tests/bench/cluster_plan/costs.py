@@ -139,6 +139,7 @@ class Host:
             | {
                 "PYTHONPATH": str(ROOT),
                 "CL_DRIVER_CLUSTER": f"{cluster.address};whole",
+                "CL_DRIVER_CLUSTER_CUT": "always",  # one on all workers is a message to each of them
                 "CL_DRIVER_CLUSTER_PYTHON": python or sys.executable,
                 "CL_DRIVER_LOG": "calls",
                 "CL_DRIVER_LOG_FILE": str(log),

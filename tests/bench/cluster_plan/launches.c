@@ -10,15 +10,10 @@
  *   nothing N   nothing, for N milliseconds
  *   contents N  N times 4 MiB to the first worker, and their end
  *   program N   N programs that nobody has built before, each with a launch on each worker */
-#define CL_TARGET_OPENCL_VERSION 300
-#include <CL/cl.h>
 #include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#define CHECK(call) check((call), #call)
+#include "../cluster_client.h"
 
 /* Work-items of a launch: one, or for a launch on all workers so many for each of them. */
 enum { ITEMS_PER_WORKER = 64, CONTENT_BYTES = 4 << 20 };
@@ -33,36 +28,10 @@ static cl_command_queue *queues;
 static cl_mem *buffers;
 static cl_kernel *kernels;
 
-static void check(cl_int status, const char *what) {
-    if (!status)
-        return;
-    fprintf(stderr, "%s: %d\n", what, status);
-    exit(1);
-}
-
-static double now(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
-
-static cl_program build(int number) {
+static cl_program build_number(int number) {
     char text[sizeof source + 16];
     snprintf(text, sizeof text, source, number);
-    const char *strings = text;
-    cl_int status;
-    cl_program program = clCreateProgramWithSource(context, 1, &strings, NULL, &status);
-    CHECK(status);
-    CHECK(clBuildProgram(program, 0, NULL, NULL, NULL, NULL));
-    return program;
-}
-
-static cl_kernel make_kernel(cl_program program, cl_uint i) {
-    cl_int status;
-    cl_kernel kernel = clCreateKernel(program, "touch", &status);
-    CHECK(status);
-    CHECK(clSetKernelArg(kernel, 0, sizeof buffers[i], &buffers[i]));
-    return kernel;
+    return build(context, text);
 }
 
 static size_t items_of(cl_uint i) {
@@ -84,10 +53,10 @@ static double run_programs(int count) {
     double taken = 0;
     for (int i = 0; i < count; i++) {
         /* Of this run alone, for there are caches. */
-        cl_program program = build((int)(time(NULL) % 1000000) * 1000 + number++);
+        cl_program program = build_number((int)(time(NULL) % 1000000) * 1000 + number++);
         double start = now();
         for (cl_uint worker = 0; worker < worker_count; worker++) {
-            cl_kernel kernel = make_kernel(program, worker);
+            cl_kernel kernel = make_kernel(program, buffers[worker]);
             launch(worker, kernel);
             CHECK(clReleaseKernel(kernel));
         }
@@ -100,10 +69,8 @@ static double run_programs(int count) {
 
 static double run_contents(int count) {
     size_t size = CONTENT_BYTES;
-    cl_int status;
     cl_kernel kernel = kernels[0];
-    cl_mem large = clCreateBuffer(context, CL_MEM_READ_WRITE, size, NULL, &status);
-    CHECK(status);
+    cl_mem large = make_buffer(context, size);
     CHECK(clSetKernelArg(kernel, 0, sizeof large, &large));
     double taken = 0;
     for (int i = 0; i < count; i++) {
@@ -168,13 +135,11 @@ int main(int argc, char **argv) {
     queues = calloc(count, sizeof *queues);
     kernels = calloc(count, sizeof *kernels);
     buffers = calloc(count, sizeof *buffers);
-    cl_program program = build(0);
+    cl_program program = build_number(0);
     for (cl_uint i = 0; i <= worker_count; i++) {
-        queues[i] = clCreateCommandQueueWithProperties(context, devices[i], NULL, &status);
-        CHECK(status);
-        buffers[i] = clCreateBuffer(context, CL_MEM_READ_WRITE, items_of(i) * sizeof(cl_int), NULL, &status);
-        CHECK(status);
-        kernels[i] = make_kernel(program, i);
+        queues[i] = make_queue(context, devices[i]);
+        buffers[i] = make_buffer(context, items_of(i) * sizeof(cl_int));
+        kernels[i] = make_kernel(program, buffers[i]);
         launch(i, kernels[i]);
     }
     finish();

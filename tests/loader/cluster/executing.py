@@ -11,6 +11,7 @@ import struct
 import subprocess
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 from cl_driver.api.generated import enums as cl
@@ -347,6 +348,79 @@ def transfers() -> None:
     while not worker.executor.failed:  # another worker gives no commands
         assert time.monotonic() < end
     worker.executor.close()
+
+
+def resident() -> int:
+    """MiB of memory that this process has."""
+    text = Path("/proc/self/status").read_text()
+    return int(text.partition("VmRSS:")[2].split()[0]) >> 10
+
+
+def much() -> None:
+    """Messages that ask for more than there is, or than anybody takes: errors, and no memory."""
+    worker, most = Worker(), messages.MOST_BYTES
+    by = struct.pack("<i", 1)
+    worker.put(
+        [messages.PROGRAM, 1, b"", spirv()], [messages.BUFFER, 7, most], [messages.FILL, 7, 0, most, b"7"]
+    )
+    worker.put(launch(10, b"add", [7, 0, most], by, size=1))
+    worker.wait(1)
+    before = resident()
+    worker.put(
+        *([messages.READ, 100 + i, 7, 0, most] for i in range(2000)), launch(11, b"say", [7, 0, most], size=1)
+    )
+    worker.put(*([messages.SEND, 10000 + i, 7, 0, most, 3] for i in range(200)))
+    time.sleep(1)
+    assert resident() < before + 256, (before, resident())
+    for i in range(2000):
+        (message,) = (one for one in worker.wait(1))
+        assert message == [messages.DATA, 100 + i, 0, most]
+        assert worker.payloads.pop()[4:8] == b"7777"
+    while [messages.DONE, 11] != worker.wait(1)[0][:2]:
+        pass
+    for i in range(200):
+        worker.wait(0, leaving=1)
+        assert worker.departures.pop(0)[:2] == (3, 10000 + i)
+    assert resident() < before + 256, (before, resident())
+    # Buffers that together are larger than memory; others in their place.
+    size = 1 << 34
+    numbers = range(200, 200 + (1 << 42 >> 34))
+    worker.put(*([messages.BUFFER, number, size] for number in numbers))
+    worker.put(*(launch(number, b"add", [number, 0, size], by, size=1) for number in numbers))
+    status = [message[2] for message in worker.wait(len(numbers))]
+    assert set(status) <= {0, cl.CL_MEM_OBJECT_ALLOCATION_FAILURE} and sum(status) < 0, status
+    worker.put(*([messages.FORGET_BUFFER, number] for number in numbers if number < 200 + status.count(0)))
+    worker.put([messages.BUFFER, 300, most], launch(20, b"add", [300, 0, most], by, size=1))
+    assert worker.wait(1)[0][:3] == [messages.DONE, 20, 0]
+    # Very many parts of a buffer.
+    worker.put(*(launch(1000 + i, b"add", [7, 128 * i, 128], by, size=32) for i in range(most // 128)))
+    assert not any(message[2] for message in worker.wait(most // 128))
+    assert resident() < before + 256, (before, resident())
+    # More work-items than can be counted, more of a group, more local memory.
+    buffer = [7, 0, most]
+    sizes = {
+        30: ([1 << 62] * 3, [1] * 3),
+        31: ([1 << 62], [1 << 61]),
+        32: ([-1], [-1]),
+        33: ([1 << 40], [0]),
+        35: ([1 << 50], [16]),
+        36: ([1 << 40, 1 << 20], None),
+    }
+    for number, (items, local) in sizes.items():
+        start = [0] * len(items)
+        worker.put([messages.LAUNCH, number, 1, b"add", start, items, local, [], None, [buffer, by]])
+    worker.put([messages.LAUNCH, 34, 1, b"add", [-1], [2], [1], [], None, [buffer, by]])
+    status = {message[1]: message[2] for message in worker.wait(7)}
+    assert status == {
+        30: cl.CL_OUT_OF_RESOURCES, 31: cl.CL_INVALID_WORK_ITEM_SIZE, 32: cl.CL_INVALID_WORK_ITEM_SIZE,
+        33: cl.CL_INVALID_WORK_GROUP_SIZE, 34: cl.CL_INVALID_GLOBAL_OFFSET,
+        35: cl.CL_OUT_OF_RESOURCES, 36: cl.CL_OUT_OF_RESOURCES,
+    }, status  # fmt: skip
+    assert not worker.executor.failed
+    # Nobody takes any of it.
+    worker.put(*([messages.READ, 100 + i, 7, 0, most] for i in range(2000)))
+    worker.executor.close()
+    assert resident() < before + 256, (before, resident())
 
 
 def bundles() -> None:

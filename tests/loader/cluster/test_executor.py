@@ -16,7 +16,7 @@ def run(environment, *arguments, **more):
 
 
 @pytest.mark.parametrize(
-    "scene", ["commands", "parts", "images", "errors", "bundles", "nonsense", "transfers"]
+    "scene", ["commands", "parts", "images", "errors", "bundles", "nonsense", "transfers", "much"]
 )
 def test_scene(environment, scene):
     run(environment, "-m", "tests.loader.cluster.executing", scene)

@@ -5,6 +5,8 @@ import signal
 
 import pytest
 
+from .test_cluster import traced
+
 
 @pytest.mark.parametrize(
     "scene, alone",
@@ -55,6 +57,23 @@ def test_launches_of_little_work(whole, tmp_path):
     assert 60 <= text.count("one worker executes the launch of in_place") < 120
     assert 30 <= text.count("one worker executes the launch of histogram") < 60
     assert "one worker executes the launch of bodies" not in text
+
+
+def test_launches_before_anything_is_known(whole, tmp_path):
+    """Those that follow the first ones of their kernel wait until it is known how long these have taken."""
+    log = tmp_path / "log"
+    more = {"CL_DRIVER_CLUSTER_CUT": "measured", "CL_DRIVER_LOG": "calls", "CL_DRIVER_LOG_FILE": str(log)}
+    whole.run("burst", module="whole", **more)
+    assert log.read_text().count("one worker executes the launch of in_place") >= 180
+
+
+def test_launches_that_are_independent(whole, tmp_path):
+    """Each worker has some of them, and those of a buffer stay where it is."""
+    _, tracks = traced(whole, tmp_path, "independent", module="whole", CL_DRIVER_CLUSTER_CUT="measured")
+    counts = [len(tracks[f"Worker {number}"]) for number in (1, 2)]
+    assert min(counts) >= 50 and 160 <= sum(counts) < 200, counts
+    counts = [sum(one.name == "scatter" for one in tracks[f"Worker {number}"]) for number in (1, 2)]
+    assert sum(counts) == 80 and not any(count % 10 for count in counts), counts
 
 
 @pytest.mark.parametrize("scene", ["few_rows", "few_sums"])

@@ -336,6 +336,34 @@ def few_sums() -> None:
     assert (whole.values(counts, bins) == 60 * np.bincount(data, minlength=256)).all()
 
 
+def burst() -> None:
+    """Launches of little work, of which none has come back when the last one is enqueued."""
+    whole = Whole()
+    numbers = RANDOM.integers(0, 1 << 20, 64 * 30, dtype=np.int32)
+    x, expected = whole.array(numbers), numbers.copy()
+    for _ in range(200):
+        whole.run("in_place", (numbers.size,), x, local=(64,))
+        expected = 3 * expected + np.repeat(np.arange(30, dtype=np.int32), 64)
+    assert (whole.values(x, numbers) == expected).all()
+
+
+def independent() -> None:
+    """Launches that cannot be cut, or have little work, on memory of their own."""
+    whole = Whole()
+    places = [RANDOM.permutation(4096).astype(np.int32) for _ in range(8)]
+    numbers = [RANDOM.integers(0, 1 << 20, 64 * 30, dtype=np.int32) for _ in range(8)]
+    where, x = [whole.array(one) for one in places], [whole.array(one) for one in numbers]
+    out = [whole.empty(4 * 4096) for _ in range(8)]
+    for _ in range(10):
+        for i in range(8):
+            whole.run("scatter", (4096,), where[i], out[i])
+            whole.run("in_place", (numbers[i].size,), x[i], local=(64,))
+            numbers[i] = 3 * numbers[i] + np.repeat(np.arange(30, dtype=np.int32), 64)
+    for i in range(8):
+        assert (whole.values(out[i], places[i]) == np.argsort(places[i])).all()
+        assert (whole.values(x[i], numbers[i]) == numbers[i]).all()
+
+
 def ids() -> None:
     """Work-items have the ids and sizes of the whole launch."""
     whole = Whole()
