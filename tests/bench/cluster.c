@@ -4,7 +4,7 @@
  * Usage: cluster FIRST SECOND (their numbers among the platform's devices) */
 #include <string.h>
 
-#include "cluster_client.h"
+#include "cluster_plan/cluster_client.h"
 
 enum { MOST_DEVICES = 65, LAUNCHES = 20000, ROUNDS = 200, TURNS = 4 };
 

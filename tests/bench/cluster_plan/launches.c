@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "../cluster_client.h"
+#include "cluster_client.h"
 
 /* Work-items of a launch: one, or for a launch on all workers so many for each of them. */
 enum { ITEMS_PER_WORKER = 64, CONTENT_BYTES = 4 << 20 };
