@@ -69,6 +69,7 @@ FORMATS = {
     "codegen/ops/address_spaces.py": "link names: qualifiers of a parameter",
     "codegen/library/names.py": "names of the builtin library's functions, from which its own list is made",
     "codegen/llvm/text.py": "instructions of LLVM IR: loads",
+    "debugger/gdb_commands.py": "names of files that gdb has",
     "codegen/llvm/types.py": "operands and types of LLVM IR",
     "codegen/llvm/debug.py": "lines of LLVM IR, of which instructions are indented",
     "codegen/library/intrinsics.py": "literals of LLVM IR",

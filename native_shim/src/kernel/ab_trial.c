@@ -8,8 +8,8 @@
 /* Launches of each kind that are compared, and few that are enough to see a large difference, in percent. */
 enum { ROUNDS = 16, FEW_ROUNDS = 3, LARGE = 25 };
 
-/* One that takes so many times as long as the usual way, and more ns than the system is likely to have taken
- * a CPU away for, tells all. */
+/* What one launch takes that leaves no doubt: in shares of the usual time, and ns that are more than the
+ * system is likely to have taken a CPU away for. */
 enum { HOPELESS = 8, HOPELESS_TIME = 50000000 };
 
 static bool is_faster(uint64_t time, uint64_t usual, uint32_t gain) {

@@ -1,7 +1,7 @@
 /* kernel/ab_trial.c: two ways to execute a kernel, whose launches take so long either way. */
 #include "kernel/ab_trial.h"
 
-#include "harness.h"
+#include "../harness.h"
 
 enum { ITEMS = 1000, UNITS = 10 };
 
