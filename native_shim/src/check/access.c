@@ -41,6 +41,7 @@ static struct range range_of(struct cld_kcheck_thread *thread, const uint8_t *ad
     }
     if (!block || (site->flags & CLD_CHECK_SPACE) == CLD_CHECK_LOCAL)
         return (struct range){.has_constants = thread->launch->has_constants};
+    shadow_forget_older(&block->shadow, thread->launch->age);
     return (struct range){.start = block->shadow.start,
                           .size = block->shadow.size,
                           .shadow = &block->shadow,

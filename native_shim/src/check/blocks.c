@@ -67,6 +67,19 @@ bool shadow_make_bytes(struct shadow *shadow) {
     return atomic_load(&shadow->byte_cells) != NULL;
 }
 
+/* While another launch looks at them, too, they are gone for it: it says less, and nothing that is wrong. */
+void shadow_forget_older(struct shadow *shadow, uint32_t age) {
+    uint32_t before = atomic_load_explicit(&shadow->age, memory_order_relaxed);
+    if ((int32_t)(age - before) <= 0 || !atomic_compare_exchange_strong(&shadow->age, &before, age))
+        return;
+    size_t size = granules(shadow) * 2 * sizeof *shadow->cells;
+    _Atomic uint64_t *byte_cells = atomic_load(&shadow->byte_cells);
+    if (shadow->cells)
+        madvise((void *)shadow->cells, size, MADV_DONTNEED); /* zeros again */
+    if (byte_cells)
+        madvise((void *)byte_cells, size * GRANULE, MADV_DONTNEED);
+}
+
 void shadow_free(struct shadow *shadow) {
     size_t count = granules(shadow);
     _Atomic uint64_t *byte_cells = atomic_load(&shadow->byte_cells);

@@ -123,11 +123,15 @@ void cld_kcheck_launch_local(struct cld_kcheck_launch *launch, uint32_t argument
 }
 
 void cld_kcheck_launch_begin(struct cld_kcheck_launch *launch, const struct cld_launch *sizes) {
-    static _Atomic uint32_t count;
+    static _Atomic uint64_t count;
     if (!launch)
         return;
     launch->sizes = *sizes;
-    launch->tag = (uint64_t)(atomic_fetch_add(&count, 1) % ((1u << TAG_BITS) - 1) + 1) << CELL_TAG_AT;
+    /* A cell that a launch wrote when its age was over already is forgotten before its tag comes again. */
+    enum { TAGS_OF_AGE = (1 << TAG_BITS) / 2 - 1 };
+    uint64_t number = atomic_fetch_add(&count, 1);
+    launch->tag = (number % (2 * TAGS_OF_AGE) + 1) << CELL_TAG_AT;
+    launch->age = (uint32_t)(number / TAGS_OF_AGE);
     uint64_t items = sizes->local_size[0] * sizes->local_size[1] * sizes->local_size[2];
     launch->local_bits = items > 1 ? 64 - (uint32_t)__builtin_clzll(items - 1) : 0;
     launch->report_count = 0;
@@ -144,8 +148,8 @@ void cld_kcheck_launch_begin(struct cld_kcheck_launch *launch, const struct cld_
     launch->has_constants = false;
     for (uint32_t i = 0; i < launch->argument_count; i++) {
         struct range *range = &launch->ranges[i];
-        if (range->shadow)
-            shadow_make(range->shadow);
+        if (range->shadow && shadow_make(range->shadow))
+            shadow_forget_older(range->shadow, launch->age);
         launch->has_constants |= range->is_constant;
     }
     for (uint32_t i = 0; launch->has_constants && i < launch->argument_count; i++) {

@@ -19,12 +19,17 @@ struct shadow {
     uint16_t *sites;         /* likewise: where that was */
     _Atomic(_Atomic uint64_t *) byte_cells; /* for each byte, likewise; NULL: nobody has needed them */
     _Atomic(uint16_t *) byte_sites;
+    _Atomic uint32_t age; /* of the launches that the cells tell of */
 };
 
 /* Makes the cells, unless they are there. False: no memory. */
 bool shadow_make(struct shadow *shadow);
 bool shadow_make_bytes(struct shadow *shadow);
 void shadow_free(struct shadow *shadow);
+
+/* Before a launch of this age looks at cells: those of older launches, whose tags come again, are forgotten.
+ */
+void shadow_forget_older(struct shadow *shadow, uint32_t age);
 
 /* An allocation. */
 struct block {
@@ -126,6 +131,7 @@ struct cld_kcheck_launch {
     struct range *ranges; /* of arguments; of local ones, start is the offset */
     struct cld_launch sizes;
     uint64_t tag;              /* in place, in cells */
+    uint32_t age;              /* of launches: half of all tags have the same */
     uint32_t local_bits;       /* of ITEM_BITS, those of the work-item in its group */
     bool has_constants;        /* arguments, of global memory */
     _Atomic bool has_released; /* any group */

@@ -206,3 +206,9 @@ RIGHT = {
 
 
 found, test_report, test_no_report = kernel_tests(WRONG, RIGHT)
+
+
+def test_launches_that_are_long_over_race_with_nothing(reports):
+    found = reports([("few", 3), ("many", 4200)], "many_launches")
+    assert found["few"] == found["many"] == ""
+    assert found["a race"].startswith("cl_driver check: kernel 'racing': data race: write of 4 bytes")
