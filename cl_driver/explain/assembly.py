@@ -27,7 +27,7 @@ _INSIDE = re.compile(r"in Loop: Header=(BB\d+_\d+) Depth=\d+")
 _NAME = re.compile(r"%([\w.$-]+)")
 _VECTOR = re.compile(r"%([xyz])mm")
 _VECTOR_BITS = {"x": 128, "y": 256, "z": 512}
-_STEP = re.compile(r"^\s+(%\S+) = add (?:nuw |nsw )*i64 (%\S+), (%?[\w.]+)", re.MULTILINE)
+_STEP = re.compile(r"^\s+(%\S+) = add (?:nuw |nsw )*i64 (%\S+), (-?\d+|%[\w.]+)", re.MULTILINE)
 _SCALED = r"^\s+{} = (shl|mul) (?:nuw |nsw )*i64 (%\S+), (\d+)"
 _VSCALE = r"^\s+{} = (?:tail )?call .*@llvm\.vscale\.i64\(\)"
 
@@ -193,7 +193,7 @@ def _vector_step(ir: str, name: str) -> tuple[int, bool]:
     block = found[0] if found else ""
     for following, counter, step in _STEP.findall(block):
         if f"[ {following}, %{name} ]" in block and f"{counter} = phi i64" in block:
-            return (int(step), False) if step.isdigit() else (_of_vscale(ir, step), True)
+            return (_of_vscale(ir, step), True) if step.startswith("%") else (abs(int(step)), False)
     return 0, False
 
 

@@ -521,7 +521,7 @@ def test_command(program, tmp_path, capsys):
     assert "4 work-items per vector" in out
     assert f"options: -DFACTOR=2 -cl-fast-relaxed-math -I {tmp_path}" in out
     assert "kernel void first" in page.read_text()
-    chosen = ["--kernel", "second", "--parts", "2x", "--cpu", LESS, "-DFACTOR=1"]
+    chosen = ["--kernel", "second", "--parts", "2x", f"--cpu={LESS}", "-DFACTOR=1"]
     assert main(["explain", str(program), *chosen]) == 0
     out = capsys.readouterr().out
     assert (

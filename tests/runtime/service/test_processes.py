@@ -192,6 +192,7 @@ def test_a_time_limit(make_service, blocked):
     assert scaled(service.build_source(SOURCE, "", {})[0]) == EXPECTED
 
 
+@needs_kernel
 @pytest.mark.long
 def test_a_compiler_that_waits_does_not_use_its_time(make_service, tmp_path):
     clang = tmp_path / "clang-22"
