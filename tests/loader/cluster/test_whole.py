@@ -71,7 +71,9 @@ def test_launches_that_are_independent(whole, tmp_path):
     """Each worker has some of them, and those of a buffer stay where it is."""
     _, tracks = traced(whole, tmp_path, "independent", module="whole", CL_DRIVER_CLUSTER_CUT="measured")
     counts = [len(tracks[f"Worker {number}"]) for number in (1, 2)]
-    assert min(counts) >= 50 and 160 <= sum(counts) < 200, counts
+    # Of 160 launches those of little work are cut until the halves that this left are worth moving: that is
+    # measured, and comes sooner on a slow machine. Never are all ten of each array cut.
+    assert min(counts) >= 50 and 160 <= sum(counts) < 160 + 8 * 8, counts
     counts = [sum(one.name == "scatter" for one in tracks[f"Worker {number}"]) for number in (1, 2)]
     assert sum(counts) == 80 and not any(count % 10 for count in counts), counts
 
