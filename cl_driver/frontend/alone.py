@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections import namedtuple
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 
 from .clang_start import SIGKILL, has_few_descriptors, has_fewest_descriptors, library_path, limit
 from .effort import Allowance, Watch
@@ -190,7 +190,8 @@ def _run_process_on_fewest(call: _Call) -> Done:
 def _replace(number: int, opener: Callable[..., int], *arguments: object) -> None:
     """Has a standard descriptor, for children too, be what is opened, which may be the last one that is free.
     Nobody else opens anything meanwhile: has_fewest_descriptors()."""
-    os.close(number)
+    with suppress(OSError):  # what was to be there before could not be opened
+        os.close(number)
     opened = opener(*arguments)
     if opened != number:
         os.dup2(opened, number)

@@ -300,6 +300,33 @@ assert not os.fstat(2).st_size
     assert done.returncode == 0
 
 
+@pytest.mark.parametrize("last", ["source", "output", "errors"])
+def test_standard_descriptors_come_back(last):
+    """Where one of the files that take their places cannot be had."""
+    script = f"""
+import errno, os, sys
+sys.path.insert(0, {str(Path(__file__).resolve().parents[3])!r})
+from cl_driver.frontend import alone
+make = os.memfd_create
+
+def fail(name):
+    if name == {last!r}:
+        raise OSError(errno.EMFILE, name)
+    return make(name)
+
+os.memfd_create = fail
+try:
+    alone._run_process_on_fewest(alone._Call(["/no/clang"], b"", None, {{}}, (), None))
+except OSError as error:
+    assert str(error) == "[Errno 24] " + {last!r}
+else:
+    sys.exit(3)
+assert [os.readlink(f"/proc/self/fd/{{number}}") for number in (0, 1)] == ["/dev/null"] * 2
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+
+
 def test_a_host_that_may_write_no_files():
     """Files in memory count, too."""
     script = f"""
