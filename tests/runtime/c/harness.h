@@ -36,6 +36,16 @@
 
 #define OK(call) CHECK_IS(call, CL_SUCCESS)
 
+/* Marsaglia's xorshift: the same numbers below a bound in each run, from the same state. */
+static uint64_t chance_state = 88172645463325252;
+
+static inline uint64_t chance(uint64_t below) {
+    chance_state ^= chance_state << 13;
+    chance_state ^= chance_state >> 7;
+    chance_state ^= chance_state << 17;
+    return below ? (chance_state >> 11) % below : 0;
+}
+
 /* LeakSanitizer does not look through mapped memory for pointers unless it is told. */
 __attribute__((weak)) void __lsan_register_root_region(const void *start, size_t size);
 

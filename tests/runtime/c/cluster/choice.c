@@ -26,15 +26,6 @@ struct cld_worker *__wrap_cld_worker_in(const struct cld_worker_set *set) {
     return NULL;
 }
 
-static uint64_t state = 88172645463325252;
-
-static uint64_t chance(uint64_t below) {
-    state ^= state << 13;
-    state ^= state >> 7;
-    state ^= state << 17;
-    return below ? (state >> 11) % below : 0;
-}
-
 static struct cld_mem mems[MOST_MEMS];
 static struct cld_copies copies[MOST_MEMS];
 static struct cld_kernel_info info;

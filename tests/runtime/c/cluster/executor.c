@@ -26,15 +26,6 @@ enum {
 };
 
 static const struct cld_executor_table *table;
-static uint64_t state = 88172645463325252;
-
-static uint64_t chance(uint64_t below) {
-    state ^= state << 13;
-    state ^= state >> 7;
-    state ^= state << 17;
-    return below ? (state >> 11) % below : 0;
-}
-
 static void no_code(const struct cld_launch *launch, const uint8_t *args, struct cld_thread *thread,
                     uint64_t first, uint64_t last) {
     (void)launch, (void)args, (void)thread, (void)first, (void)last;
@@ -306,7 +297,7 @@ static long most_resident(void) {
 int main(int argc, char **argv) {
     long tries = argc > 2 ? atol(argv[2]) : TRIES, failed = 0;
     if (argc > 1)
-        state += strtoull(argv[1], NULL, 0);
+        chance_state += strtoull(argv[1], NULL, 0);
     table = cld_executor_functions();
     ((struct cld_device *)test_device())->max_alloc_size = (uint64_t)1 << 30;
     if (IS_LIMITED) {
