@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 
 TYPE_CHECKING = False  # pathlib takes longer to import than all of this
 if TYPE_CHECKING:
@@ -42,6 +43,31 @@ def configuration() -> dict[str, list[str]]:
                 value = os.path.join(here, value)
             values.setdefault(key, []).append(value)
     return values
+
+
+_found: list[str] = []
+
+
+def use_python(path: str) -> None:
+    """Takes what C read in the cl_driver.conf beside its library, or found for an installed package, which
+    records none (native_shim/src/python/installation.c)."""
+    _found[:] = [path]
+
+
+def python() -> str:
+    """A program with llvmlite that the driver's processes run. That which this process contains may be the
+    host program's, or where somebody's PATH led to: it serves only a process that trusts its environment, or
+    one that such a program runs, which has nothing else."""
+    from . import trust  # module_archive.py needs only the folders
+
+    try:
+        recorded = configuration().get("python", [])
+    except OSError:
+        recorded = []
+    path = next(filter(None, [*_found, *recorded]), "")
+    if trust.may_run(path) or (path and not trust.is_trusted()):
+        return path
+    return sys.executable
 
 
 _packages: list[str] = []

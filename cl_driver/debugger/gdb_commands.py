@@ -44,9 +44,9 @@ def add_commands(gdb: Any) -> None:
         file = found.symtab.filename if found.symtab is not None else "?"
         return f"{frame.name()} at {file}:{found.line}"
 
-    def breakpoints_in(file: str) -> list[Any]:
+    def breakpoints_in(symtab: Any) -> list[Any]:
         """The user's breakpoints in a file of kernels that stop the program."""
-        found = []
+        file, found = symtab.fullname(), []  # gdb 18 tells of a location's file with its folder, 13 without
         for each in gdb.breakpoints():
             if each.type != gdb.BP_BREAKPOINT or not (each.visible and each.enabled):
                 continue
@@ -105,7 +105,7 @@ def add_commands(gdb: Any) -> None:
             if not 1 <= len(wanted) <= 3:
                 raise gdb.GdbError("work-item X [Y [Z]]: the global id of a work-item")
             line = f"{found.symtab.filename}:{found.line}"
-            others = breakpoints_in(found.symtab.filename)
+            others = breakpoints_in(found.symtab)
             stop = gdb.Breakpoint(line, internal=True, temporary=True)
             stop.condition = " && ".join(f"cl_item.global_id[{k}] == {id_}" for k, id_ in enumerate(wanted))
             for each in others:

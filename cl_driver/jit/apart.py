@@ -7,6 +7,7 @@ or of a signal. What it made comes back as bytes; its words are for the build lo
 from __future__ import annotations
 
 import marshal
+import os
 import signal
 import subprocess
 import sys
@@ -20,29 +21,24 @@ _LONGEST = 4000  # characters of LLVM's words
 
 def command(function: str, *arguments: str) -> list[str]:
     """What starts a Python that calls a function of try_llvm.py."""
-    try:
-        recorded = native.configuration()
-    except OSError:
-        recorded = {}
-    python = recorded.get("python", [""])[0]
     start = (
         f"import sys; sys.path[:] = {sys.path!r}; from cl_driver import trust; "
         f"trust.hand({trust.is_trusted()}); from cl_driver.jit import try_llvm; "
         f"try_llvm.{function}(*sys.argv[1:])"
     )
-    return [python if trust.may_run(python) else sys.executable, "-I", "-S", "-c", start, *arguments]
+    return [native.python(), "-I", "-S", "-c", start, *arguments]
 
 
 def generate(text: str, target: Target, passes: str, level: int, form: str) -> tuple[bytes, str]:
     """As Library.generate(). CompileError says what LLVM said."""
-    job = marshal.dumps((text, target.to_values(), passes, level, form))
     try:
-        done = subprocess.run(
-            command("generate"),
-            input=job,
-            capture_output=True,
-            env=dict(trust.environment()),
-        )
+        # Not a pipe: writing into that of a process that has ended is a signal, by which hosts end.
+        with open(os.memfd_create("job"), "w+b") as job:
+            job.write(marshal.dumps((text, target.to_values(), passes, level, form)))
+            job.seek(0)
+            done = subprocess.run(
+                command("generate"), stdin=job, capture_output=True, env=dict(trust.environment())
+            )
     except (OSError, subprocess.SubprocessError) as why:
         raise CompileError(f"no process to compile inline assembly in: {why}") from why
     if done.returncode == 0 and done.stdout[:1] == b"+":

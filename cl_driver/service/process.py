@@ -7,7 +7,6 @@ forked host, is there at once and shares memory with the others.
 from __future__ import annotations
 
 import os
-import sys
 from _socket import MSG_NOSIGNAL, SCM_RIGHTS, SOL_SOCKET, socketpair
 
 from .. import late_modules, log, native, settings, spawn, trust
@@ -38,18 +37,12 @@ _STANDARD = 3  # descriptors with names; hosts may lack them, and open them late
 
 
 def command(module: str, *arguments: str) -> list[str]:
-    """What starts a module of this driver in a Python of its own: the recorded one, which has llvmlite. The
-    one that this process contains may be the host program's, or where somebody's PATH led to. It is told
-    whether it is trusted."""
+    """What starts a module of this driver in a Python of its own, which is told whether it is trusted."""
     try:
-        recorded = native.configuration()
+        others = native.configuration().get("path", [])
     except OSError:
-        recorded = {}
-    python = recorded.get("python", [""])[0]
-    if not trust.may_run(python) and trust.is_trusted():
-        python = sys.executable
+        others = []
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    others = recorded.get("path", [])
     start = (
         f"import gc, sys; gc.disable(); sys.path.insert(0, {root!r}); sys.path += {others!r}; "
         f"from cl_driver import trust; trust.hand({trust.is_trusted()}); "
@@ -59,7 +52,7 @@ def command(module: str, *arguments: str) -> list[str]:
     # Of modules no garbage comes, so it is not searched for. -I: the host's PYTHONPATH, PYTHONHOME and
     # working directory are no business of the compiler's. -S: what other packages put into .pth files takes
     # as long as everything else; jit/emit.py asks for it if it must.
-    return [python, "-I", "-S", "-c", start, *arguments]
+    return [native.python(), "-I", "-S", "-c", start, *arguments]
 
 
 def rights() -> Rights:

@@ -10,7 +10,7 @@ unless there is a request soon.
 from __future__ import annotations
 
 # Not socket: it imports more than everything else that a connection costs.
-from _socket import CMSG_SPACE, MSG_CMSG_CLOEXEC, SCM_RIGHTS, SOL_SOCKET
+from _socket import CMSG_SPACE, MSG_CMSG_CLOEXEC, MSG_NOSIGNAL, SCM_RIGHTS, SOL_SOCKET
 from struct import Struct
 
 from .. import wire
@@ -91,9 +91,9 @@ def frame(values: list[Any]) -> bytes:
 
 
 def send(sock: Socket, values: list[Any]) -> None:
-    """Sends one frame. Disconnected if nobody can receive it."""
+    """Sends one frame. Disconnected if nobody can receive it: the signal that hosts end by is not sent."""
     try:
-        sock.sendall(frame(values))
+        sock.sendall(frame(values), MSG_NOSIGNAL)
     except OSError as error:
         raise Disconnected(str(error)) from error
 

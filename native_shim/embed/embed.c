@@ -202,14 +202,16 @@ static PyObject *import_control_plane(const struct cld_embed_config *embed) {
     PyObject *ffi = bindings ? PyObject_GetAttrString(bindings, "ffi") : NULL;
     PyObject *lib = ffi ? PyObject_GetAttrString(bindings, "lib") : NULL;
     PyObject *quirk = lib ? PyUnicode_FromString(embed->quirk) : NULL;
-    good = quirk && !PyDict_SetItemString(names, "trusted", embed->trusted ? Py_True : Py_False) &&
-           !PyDict_SetItemString(names, "quirk", quirk);
+    PyObject *python = quirk ? PyUnicode_DecodeFSDefault(embed->python) : NULL;
+    good = python && !PyDict_SetItemString(names, "trusted", embed->trusted ? Py_True : Py_False) &&
+           !PyDict_SetItemString(names, "python", python) && !PyDict_SetItemString(names, "quirk", quirk);
     if (good && (door = call(names, "control_plane", paths))) {
         PyObject *nothing = PyObject_CallMethod(door, "register", "OO", ffi, lib);
         if (!nothing)
             Py_CLEAR(door);
         Py_XDECREF(nothing);
     }
+    Py_XDECREF(python);
     Py_XDECREF(quirk);
     Py_XDECREF(lib);
     Py_XDECREF(ffi);

@@ -13,6 +13,7 @@ from _imp import extension_suffixes
 
 _BACKEND = "_cffi_backend"
 trusted = False  # cld_is_trusted(), from embed.c
+python = ""  # the program that cl_driver.conf records, or that installation.c found
 quirk = ""  # cld_quirk(), likewise: lines of NAME=text
 
 
@@ -83,6 +84,7 @@ def control_plane(folders: list[str]):
     try:
         spec.loader.exec_module(module)
         importlib.import_module(f"{name}.trust").hand(trusted)  # before anything reads the environment
+        importlib.import_module(f"{name}.native").use_python(python)
         importlib.import_module(f"{name}.settings").use_quirk(quirk)
         return importlib.import_module(f"{name}.door.embedded")
     except BaseException:

@@ -132,6 +132,20 @@ def _copy_driver(variables, folder: Path) -> Path:
     return first
 
 
+def test_a_compiler_that_ends_at_once(client, environment, tmp_path):
+    """Its host reads so, whatever it was about to send, and lives on."""
+    _copy_driver(environment, tmp_path)
+    conf = tmp_path / "lib" / "cl_driver.conf"
+    conf.write_text(re.sub(r"(?m)^python=.*", "python=/bin/true", conf.read_text()))
+    own = {"OCL_ICD_VENDORS": f"{tmp_path}/vendors/", "CL_DRIVER_CACHE_SIZE": "0", "CL_DRIVER_LOG": "errors"}
+    for _ in range(8):
+        done = subprocess.run(
+            [client("debugger")], capture_output=True, text=True, timeout=60, check=False,
+            env=environment | own | {"CL_DRIVER_RUNTIME": "embedded"},
+        )  # fmt: skip
+        assert done.returncode == 1 and "compiler" in done.stderr, done
+
+
 def test_no_embedding_for_this_python(run_python, variables, ocl_icd, tmp_path):
     """As in a wheel whose builder had no headers of it: a process serves, which is no error."""
     _copy_driver(variables, tmp_path)
