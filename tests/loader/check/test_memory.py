@@ -295,3 +295,9 @@ RIGHT = {
 
 
 found, test_report, test_no_report = kernel_tests(WRONG, RIGHT)
+
+
+def test_what_is_remembered_of_buffers_goes_with_them(reports):
+    """Of one buffer there are up to six times its size; of freed ones, 256 MiB are held back, and no more."""
+    found = reports([("one", 1), ("many", 40)], "many_buffers")
+    assert int(found["many"]) < int(found["one"]) + 256 + 2 * 6 * 8
