@@ -30,7 +30,7 @@ class Choices:
         while isinstance(pointer, Instruction) and pointer.op in SAME_OBJECT:
             pointer = pointer.operands[0]
         if pointer in objects:
-            return self.types.integer(NUMBER_BITS, self.object(pointer))  # type: ignore[arg-type]
+            return self.types.integer(NUMBER_BITS, self.object(pointer))
         if pointer in self._numbers:
             return self._numbers[pointer]
         assert isinstance(pointer, Instruction) and pointer.op in (Op.Phi, Op.Select)
