@@ -186,7 +186,7 @@ def _driver_version(device: Device) -> str:
     from ..jit import identity
     from ..jit.cache import digest
 
-    made = digest(identity.compiler().encode(), _target().key.encode())
+    made = digest(identity.compiler(whole=True).encode(), _target().key.encode())
     return f"{DRIVER_VERSION}-{made[:8]}"
 
 

@@ -43,7 +43,7 @@ def _target() -> str:
 
 def seal(body: bytes) -> bytes:
     """A binary of this build for this CPU."""
-    rest = _digest(identity.compiler().encode()) + _digest(_target().encode()) + body
+    rest = _digest(identity.compiler(whole=True).encode()) + _digest(_target().encode()) + body
     return MAGIC + _digest(rest) + rest
 
 
@@ -89,7 +89,7 @@ def _check(data: bytes) -> None:
     kept, found = data[len(MAGIC) : BUILD], _digest(data[BUILD:])
     how = f"the digest of its {len(data)} bytes is {found.hex()}, not {kept.hex()}"
     _require(kept == found, f"the binary is damaged or cut off: {how}")
-    made_by = data[BUILD:CPU] == _digest(identity.compiler().encode())
+    made_by = data[BUILD:CPU] == _digest(identity.compiler(whole=True).encode())
     _require(made_by, "the binary was made by another build of the driver: build the program from its source")
     right = data[CPU:BODY] == _digest(_target().encode())
     _require(right, "the binary was made for another CPU or width: build the program from its source")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from .. import settings
 from ..version import VERSION
 from . import clang_paths, llvm_paths
 from .cache import digest
@@ -13,25 +14,44 @@ from .cache import digest
 # archive is made of modules that count themselves.)
 _OTHERS = frozenset((
     "__pycache__", "_native", "accuracy", "api", "cl", "cl_driver.modules", "cli", "cluster", "coefficients",
-    "debugger", "door", "interp", "profile", "tune",
+    "debugger", "door", "host_device.py", "interp", "profile", "registration.py", "trace", "tune",
 ))  # fmt: skip
-_found: list[str] = []
+
+# Folders that they use under certain settings only. These are in the cache's keys, or leave no entries there.
+_ONLY_WITH = {
+    "check": ("CL_DRIVER_CHECK",),
+    "explain": ("CL_DRIVER_EXPLAIN",),
+    "extents": ("CL_DRIVER_CLUSTER",),
+    "traffic": ("CL_DRIVER_CLUSTER", "CL_DRIVER_PROFILE"),
+}
+_found: dict[bool, str] = {}
 
 
-def compiler() -> str:
-    """The driver's version, and names, sizes and times of the compiler's own files. "" where these are not
+def compiler(whole: bool = False) -> str:
+    """The driver's version, and names, sizes and times of the compiler's own files that it uses under these
+    settings; whole: of all, for what goes from process to process, as binaries do. "" where these are not
     there, as in another root folder: then nothing is known of the compiler."""
-    if not _found:
+    if whole not in _found:
         package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
         native = next(filter(os.path.isdir, _native(package)), "")
-        lines = [VERSION, *_files(package), *_files(native)]
+        without = _OTHERS if whole else _OTHERS | _unused()
+        lines = [VERSION, *_files(package, without), *_files(native, without)]
         if len(lines) == 1:
             return ""
         if not native.startswith(package):
             checkout = os.path.dirname(package)  # as symbols.py has it
             lines += _file(os.path.join(checkout, "native_shim", "src", "abi", "code_symbols.def"))
-        _found.append(digest("\n".join(lines).encode("utf-8", "surrogateescape")))
-    return _found[0]
+        _found[whole] = digest("\n".join(lines).encode("utf-8", "surrogateescape"))
+    return _found[whole]
+
+
+def _unused() -> set[str]:
+    """Those of the folders above that these settings leave unused."""
+    return {
+        folder
+        for folder, names in _ONLY_WITH.items()
+        if not any(settings.text(name) not in ("", "0") for name in names)
+    }
 
 
 def _native(package: str) -> list[str]:
@@ -72,15 +92,15 @@ def _llvmlite() -> list[str]:
     return []
 
 
-def _files(folder: str) -> list[str]:
+def _files(folder: str, without: frozenset[str]) -> list[str]:
     lines = []
     try:
         with os.scandir(folder) as entries:
             for entry in sorted(entries, key=lambda entry: entry.name):
-                if entry.name in _OTHERS or entry.name.endswith(".md"):
+                if entry.name in without or entry.name.endswith(".md"):
                     continue
                 if entry.is_dir(follow_symlinks=False):
-                    lines += _files(entry.path)
+                    lines += _files(entry.path, without)
                 else:
                     lines += _file(entry.path)
     except OSError:

@@ -11,7 +11,7 @@ import os
 import time
 from _thread import _local
 
-from .. import settings, spawn, stages, wire
+from .. import settings, spawn, wire
 from ..device.target import Target, target_of
 from ..jit import bundle
 from ..jit.cache import digest
@@ -155,6 +155,7 @@ class Service:
     def run(self, requests: list[Request], budget: Budget) -> list[Any]:
         """The answers of compiler processes, in the order of the requests. CompileError if one fails."""
         if self._inprocess:
+            from .. import stages
             from . import jobs
 
             try:

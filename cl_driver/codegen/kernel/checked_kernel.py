@@ -184,13 +184,46 @@ def _check_inside(
     e: FunctionEmitter, i: Instruction, pointer: Value, base: Value, site: Site, shadow: Value | None
 ) -> None:
     assert isinstance(e, CheckedKernelEmitter)
-    address, where = e.operand(pointer), e.site(site)
+    offset, is_inside = _place_in(e, pointer, base, site)
+    _check_place(e, i, e.operand(pointer), e.site(site), offset, is_inside, site, shadow)
+
+
+@lowers(PassOp.CheckChosen)
+def check_chosen(e: FunctionEmitter, i: Instruction) -> None:
+    """Bounds of the object that the number tells, in line."""
+    assert isinstance(e, CheckedKernelEmitter)
+    pointer, number, *rest = i.operands
+    offset, is_inside, where = "0", "false", ""
+    for base, k, site in zip(rest[::3], rest[1::3], rest[2::3], strict=True):
+        its_offset, is_inside_it = _place_in(e, pointer, base, site)
+        is_it = e.emit(f"icmp eq {e.typed(number)}, {k}")
+        offset = e.emit(f"select i1 {is_it}, i64 {its_offset}, i64 {offset}")
+        is_inside = e.emit(f"select i1 {is_it}, i1 {is_inside_it}, i1 {is_inside}")
+        its_place = e.site(site)
+        where = e.emit(f"select i1 {is_it}, ptr {its_place}, ptr {where}") if where else its_place
+    _check_place(e, i, e.operand(pointer), where, offset, is_inside, rest[2], None)
+
+
+def _place_in(e: FunctionEmitter, pointer: Value, base: Value, site: Site) -> tuple[str, str]:
+    """The offset of an address from an object's start, an i64, and whether the access is inside of it."""
     start = e.emit(f"ptrtoint ptr {e.operand(base)} to i64")
-    offset = e.emit(f"ptrtoint ptr {address} to i64")
+    offset = e.emit(f"ptrtoint ptr {e.operand(pointer)} to i64")
     offset = e.emit(f"sub i64 {offset}, {start}")
-    inside, outside, after = (e.new_label(name) for name in ("inside", "outside", "checked"))
     last = site.bytes - site.size
-    is_inside = e.emit(f"icmp ule i64 {offset}, {last}") if last >= 0 else "false"
+    return offset, e.emit(f"icmp ule i64 {offset}, {last}") if last >= 0 else "false"
+
+
+def _check_place(
+    e: CheckedKernelEmitter,
+    i: Instruction,
+    address: str,
+    where: str,
+    offset: str,
+    is_inside: str,
+    site: Site,
+    shadow: Value | None,
+) -> None:
+    inside, outside, after = (e.new_label(name) for name in ("inside", "outside", "checked"))
     e.emit_void(f"br i1 {is_inside}, label %{inside}, label %{outside}")
     e.begin_block(outside)
     elsewhere = e.emit(f"call ptr @cld_kcheck_outside(ptr {e.checker()}, ptr {where}, i64 {offset})")

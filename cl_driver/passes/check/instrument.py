@@ -9,6 +9,8 @@ After promotion: what is a register by then needs no check, and addresses have b
 
 from __future__ import annotations
 
+import copy
+
 from ...spirv.enums import Op, StorageClass
 from ...spirv.module import (
     Argument,
@@ -39,6 +41,7 @@ from ..ir.instructions import (
 )
 from ..ir.layout import alignment_of, size_of
 from ..ir.ops import PassOp
+from .choices import Choices
 from .integers import base, origin
 from .library_calls import second_result_size, vector_place
 from .private_memory import SHADOW, Shadows, copied_size, has_known_accesses, sites_of, unwanted_end
@@ -57,6 +60,8 @@ _ADDRESSES = ADDRESS | {
 
 _CHECKS = (PassOp.CheckWait, PassOp.CheckOperation, PassOp.CheckImage)  # that are there already
 
+_MOST_CHOICES = 16  # objects that one address may lead into
+
 # Bits of memory semantics (SPIR-V 1.6, section 3.25).
 _ACQUIRE, _RELEASE = 0x2 | 0x8 | 0x10, 0x4 | 0x8 | 0x10
 _LOCAL, _GLOBAL = 0x100, 0x200
@@ -73,6 +78,7 @@ class _Instrumenter:
         self.types = types
         self.used_by = users(function)
         self.shadows = Shadows(function, types)
+        self.choices = Choices(function, types)
         self.is_followed: dict[Instruction, bool] = {}
         self.events: dict[Value, Instruction] = {}  # of copies
         self.block: Block
@@ -87,6 +93,7 @@ class _Instrumenter:
                 block.instructions.append(i)
                 if i.op is Op.GroupAsyncCopy and i in self.events:
                     block.instructions.append(self.events[i])
+        self.choices.insert()
         substitute(self.function, self.events)
 
     def add(self, i: Instruction, op: Op, operands: list[object], is_address: bool = True) -> Instruction:
@@ -187,7 +194,7 @@ class _Instrumenter:
     def access(self, i: Instruction, at: int, site: Site, value: Value | None = None) -> None:
         """Checks the address that operand number `at` is."""
         pointer = i.operands[at]
-        if not self.find_root(pointer, site):
+        if self.chosen(i, at, site) or not self.find_root(pointer, site):
             return
         root = site.root
         if site.kind == ATOMIC and site.storage in _PRIVATE:
@@ -215,6 +222,27 @@ class _Instrumenter:
                 site.has_value = True
                 operands.append(value)
         i.operands[at] = self.add(i, op, operands)
+
+    def chosen(self, i: Instruction, at: int, site: Site) -> bool:
+        """Checks an address that is chosen among objects whose sizes are known, if it is."""
+        pointer = i.operands[at]
+        found = None if isinstance(pointer, (Undef, Constant)) else roots(pointer)
+        is_load = site.kind == LOAD
+        if (
+            found is None
+            or not 1 < len(found) <= _MOST_CHOICES
+            or not all(_has_size(root, is_load) for root in found)
+        ):
+            return False
+        number = self.choices.number(pointer, found)
+        operands: list[object] = [pointer, number]
+        for root in sorted(found, key=self.choices.object):
+            one = copy.copy(site)
+            if not self.find_root(root, one):
+                return False
+            operands += [root, self.choices.object(root), one]
+        i.operands[at] = self.add(i, PassOp.CheckChosen, operands)
+        return True
 
     def find_root(self, pointer: Value, site: Site) -> bool:
         """Fills in what an address points into; False where there is nothing to check."""
@@ -306,6 +334,14 @@ class _Instrumenter:
             return
         for at, site in sites_of(i, self.used_by):
             self.access(i, at, site)
+
+
+def _has_size(root: Root, is_load: bool) -> bool:
+    """Whether it is an object of a known size that may be accessed so: constant memory is only read."""
+    if isinstance(root, Argument):
+        return is_by_value(root)
+    storage = root.type.storage
+    return storage is StorageClass.Function or (storage is StorageClass.UniformConstant and is_load)
 
 
 def _is_of_driver(pointer: Value, found: frozenset[Root] | None) -> bool:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 SHADOW = "(written)"  # the name of second variables
 
 _SAME = (Op.Bitcast, Op.CopyObject, Op.PtrCastToGeneric, Op.GenericCastToPtr)
-_CHECKS = (PassOp.CheckAccess, PassOp.CheckObject, PassOp.CheckPrivate)
+_CHECKS = (PassOp.CheckAccess, PassOp.CheckObject, PassOp.CheckChosen, PassOp.CheckPrivate)
 _COPIES = (Op.CopyMemory, Op.CopyMemorySized)
 _MARKS = (Op.LifetimeStart, Op.LifetimeStop)
 _MOST_BYTES = 256  # of a variable whose reads and writes are put into order

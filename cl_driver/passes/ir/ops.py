@@ -34,6 +34,7 @@ FlushDenormals value             the number, or zero of its sign if it is subnor
 In the check mode (check/instrument.py, whose Sites they have):
 CheckAccess pointer, site [, value]   the address to be accessed, of memory that work-items share
 CheckObject pointer, base, site       the same of what has a size that is known
+CheckChosen pointer, number, (base, number, site)...   the same of one of several such objects
 CheckPrivate pointer, base, written, site   the same of a private variable; written: of which bytes are
 CheckBarrier site                     a work-item has come to a barrier
 CheckFence site
@@ -101,6 +102,7 @@ class PassOp(Op):
     Yield: ClassVar[PassOp]
     CheckAccess: ClassVar[PassOp]
     CheckObject: ClassVar[PassOp]
+    CheckChosen: ClassVar[PassOp]
     CheckPrivate: ClassVar[PassOp]
     CheckBarrier: ClassVar[PassOp]
     CheckFence: ClassVar[PassOp]

@@ -115,7 +115,7 @@ CL_API_ENTRY cl_int CL_API_CALL clGetEventProfilingInfo(cl_event handle, cl_prof
                                                         size_t *param_value_size_ret) {
     struct cld_event *event = cld_object_check(handle, CLD_EVENT);
     CLD_REQUIRE(event, CL_INVALID_EVENT, "not an event");
-    CLD_REQUIRE(event->queue && event->profiled & CLD_PROFILED, CL_PROFILING_INFO_NOT_AVAILABLE,
+    CLD_REQUIRE(event->queue && event->special & CLD_PROFILED, CL_PROFILING_INFO_NOT_AVAILABLE,
                 "a user event, or of a queue without profiling");
     CLD_REQUIRE(cld_event_status(event) == CL_COMPLETE, CL_PROFILING_INFO_NOT_AVAILABLE,
                 "the command is not complete");

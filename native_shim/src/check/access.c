@@ -264,7 +264,7 @@ static __attribute__((noinline)) uint8_t *outside(struct cld_kcheck_thread *thre
                                                   const struct cld_kcheck_site *site,
                                                   const struct range *range, const uint8_t *address,
                                                   uint64_t size) {
-    bool is_null = (uintptr_t)address < CLD_CHECK_GAP && !range->start;
+    bool is_null = (uintptr_t)address < NULL_ZONE && !range->start;
     bool is_freed = range->block && range->block->is_freed && address >= range->start &&
                     address < range->start + range->size;
     found(thread,
@@ -302,7 +302,7 @@ static inline uint8_t *check(struct cld_kcheck_thread *thread, uint8_t *address,
     if (__builtin_expect(offset >= range->size || size > range->size - offset ||
                              (range->block && range->block->is_freed),
                          0)) {
-        bool is_null = (uintptr_t)address < CLD_CHECK_GAP;
+        bool is_null = (uintptr_t)address < NULL_ZONE;
         return range->is_known || is_null ? outside(thread, site, range, address, size) : address;
     }
     if (__builtin_expect(range->no_reads && has_read(site), 0))
@@ -401,7 +401,7 @@ bool copy_is_inside(struct cld_kcheck_thread *thread, const struct copy *copy) {
     for (int i = 0; i < 2; i++) {
         struct side side = side_of(thread, copy, i);
         uint64_t offset = (uint64_t)(side.address - side.range.start);
-        bool is_null = (uintptr_t)side.address < CLD_CHECK_GAP;
+        bool is_null = (uintptr_t)side.address < NULL_ZONE;
         bool is_outside = offset >= side.range.size || side.bytes > side.range.size - offset;
         if (!side.bytes || !is_outside || (!side.range.is_known && !is_null))
             continue;

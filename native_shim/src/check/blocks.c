@@ -67,17 +67,34 @@ bool shadow_make_bytes(struct shadow *shadow) {
     return atomic_load(&shadow->byte_cells) != NULL;
 }
 
+/* Gives the memory of zeros() back, which is zeros again: others may look at it at the same time. */
+static void empty(void *memory, size_t size) {
+    if (memory)
+        madvise(memory, size, MADV_DONTNEED);
+}
+
+static void empty_cells(struct shadow *shadow) {
+    size_t size = granules(shadow) * 2 * sizeof *shadow->cells;
+    empty((void *)shadow->cells, size);
+    empty((void *)atomic_load(&shadow->byte_cells), size * GRANULE);
+}
+
 /* While another launch looks at them, too, they are gone for it: it says less, and nothing that is wrong. */
 void shadow_forget_older(struct shadow *shadow, uint32_t age) {
     uint32_t before = atomic_load_explicit(&shadow->age, memory_order_relaxed);
     if ((int32_t)(age - before) <= 0 || !atomic_compare_exchange_strong(&shadow->age, &before, age))
         return;
-    size_t size = granules(shadow) * 2 * sizeof *shadow->cells;
-    _Atomic uint64_t *byte_cells = atomic_load(&shadow->byte_cells);
-    if (shadow->cells)
-        madvise((void *)shadow->cells, size, MADV_DONTNEED); /* zeros again */
-    if (byte_cells)
-        madvise((void *)byte_cells, size * GRANULE, MADV_DONTNEED);
+    empty_cells(shadow);
+}
+
+/* Of an allocation that is freed only its place is of interest. Some kernel may access it all the same, now.
+ */
+static void shadow_empty(struct shadow *shadow) {
+    size_t sites = granules(shadow) * 2 * sizeof *shadow->sites;
+    empty_cells(shadow);
+    empty(shadow->sites, sites);
+    empty(atomic_load(&shadow->byte_sites), sites * GRANULE);
+    empty(shadow->written, shadow->size);
 }
 
 void shadow_free(struct shadow *shadow) {
@@ -189,6 +206,7 @@ void cld_kcheck_freed(const void *start) {
     size_t at = place_for(start);
     if (at < block_count && blocks[at]->shadow.start == start && !blocks[at]->is_freed) {
         blocks[at]->is_freed = true;
+        shadow_empty(&blocks[at]->shadow);
         if (++freed > MOST_FREED)
             forget_one_freed();
     }

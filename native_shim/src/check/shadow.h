@@ -44,6 +44,9 @@ struct block {
 struct block *block_find(const void *address);
 void block_drop(struct block *block);
 
+/* Addresses of no known origin below this are a null pointer with an index: programs begin above it. */
+enum { NULL_ZONE = 1 << 22 };
+
 /* Where an access may be. */
 struct range {
     uint8_t *start;

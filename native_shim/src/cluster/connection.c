@@ -176,7 +176,7 @@ static void end_launch(struct cld_worker *worker, uint64_t number, int64_t statu
     if (status) {
         bool is_code = status < 0 && status >= INT32_MIN;
         cld_command_fail(command, is_code ? (cl_int)status : CL_OUT_OF_RESOURCES);
-    } else if (command->profiled) {
+    } else if (cld_is_timed(command)) {
         set_times(worker, command, start, end, clock);
         tell_observers(worker, command);
     }

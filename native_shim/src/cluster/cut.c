@@ -45,7 +45,7 @@ static struct cld_event *part_command(struct cld_event *command, struct cld_laun
     made->type = command->type;
     made->is_node = true;
     made->node.whole = &part->of->whole;
-    made->profiled = command->profiled ? CLD_PROFILED : 0;
+    made->special = CLD_SPREAD | (cld_is_timed(command) ? CLD_PROFILED : 0);
     made->operation = &cld_cluster_operation;
     made->total = made->grain = 1;
     made->more_mems = command->more_mems ? command->more_mems : command->mems;

@@ -39,7 +39,7 @@ static struct cld_event *leave(struct cld_parts *parts, cl_int status, struct cl
     if (!atomic_load_explicit(&parts->command->error, memory_order_relaxed))
         cld_parts_learn(parts);
     cld_sums_end(parts, again);
-    if (parts->command->profiled)
+    if (cld_is_timed(parts->command))
         note_times(parts);
     if (!parts->is_sent) {
         parts->command->next = NULL;

@@ -68,7 +68,7 @@ static struct cld_event *new_command_of_several(struct cld_command_buffer *buffe
     for (uint32_t i = 0; i < count; i++) {
         copy[i] = queues[i];
         cld_object_hold(queues[i]);
-        command->profiled |= (uint8_t)(queues[i]->properties & CLD_PROFILED);
+        command->special |= (uint8_t)(queues[i]->properties & CLD_PROFILED);
     }
     command->command_buffer.queues = copy;
     command->command_buffer.queue_count = count;

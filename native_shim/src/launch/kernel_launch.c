@@ -404,7 +404,7 @@ struct cld_event *cld_launch_block_new(struct cld_queue *queue, struct cld_kerne
     if (cld_kcheck_is_on) /* what its arguments point to nobody knows */
         cld_kcheck_launch_new(command, info->name, info->arg_count);
     command->has_event = with_event;
-    command->profiled |= with_event ? CLD_PROFILED : 0; /* it may be asked for its times */
+    command->special |= with_event ? CLD_PROFILED : 0; /* it may be asked for its times */
     return command;
 }
 

@@ -3,8 +3,8 @@
  * Another observer hooks in so: a folder above those whose structures it reads has a constructor that finds
  * its setting on and calls cld_observe with a table of functions, any of which may be NULL. It must do so at
  * load, as CLD_OBSERVER_CONSTRUCTOR: queues that are made later mark their commands (CLD_OBSERVED, in
- * cld_event.profiled), and only marked commands are looked at. Commands of a process that has no observer pay
- * nothing: the test is one of a byte that is read for profiling anyway.
+ * cld_event.special), and only marked commands are looked at. Commands of a process that has no observer pay
+ * nothing: the test is one of a byte that is read in any case.
  *
  * Functions are called on the thread where it happens, often with locks held. They must not block, call the
  * API, or enter Python, and must be as quick as they can. The times of a marked command are in
@@ -52,11 +52,11 @@ struct cld_observer {
     void (*allocated)(int64_t bytes);
 };
 
-/* In cld_event.profiled and cld_queue.properties. */
+/* In cld_event.special and cld_queue.properties. */
 #define CLD_OBSERVED 0x80
 
-/* In cld_queue.properties alone: what commands are about may be on other machines. */
-#define CLD_SPREAD 0x100
+/* In the same: what commands are about may be on other machines. */
+#define CLD_SPREAD 0x40
 
 #define CLD_OBSERVER_CONSTRUCTOR __attribute__((constructor(200)))
 

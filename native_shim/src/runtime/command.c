@@ -36,7 +36,7 @@ struct cld_event *cld_command_new(struct cld_queue *queue, cl_command_type type,
     command->barrier = command->is_node = command->waits = false;
     command->enqueues = command->is_child = command->has_event = false;
     command->elsewhere = CLD_NOT_ELSEWHERE;
-    command->profiled = (uint8_t)(queue->properties & (CLD_PROFILED | CLD_OBSERVED));
+    command->special = (uint8_t)(queue->properties & (CLD_PROFILED | CLD_OBSERVED | CLD_SPREAD));
     command->timed = false;
     atomic_store_explicit(&command->dependents, NULL, memory_order_relaxed);
     atomic_store_explicit(&command->callbacks, NULL, memory_order_relaxed);
@@ -110,7 +110,7 @@ static __attribute__((noinline, cold)) bool follows(struct cld_event *command, s
 
 /* Makes the command wait for the event. The wait list passes errors on; the order of a queue does not. */
 static void depend(struct cld_event *command, struct cld_event *event, struct cld_edge *edge, bool errors) {
-    if (__builtin_expect(command->context->is_spread, 0) && follows(command, event, errors))
+    if (__builtin_expect(command->special & CLD_SPREAD, 0) && follows(command, event, errors))
         return;
     atomic_fetch_add_explicit(&command->blockers, 1, memory_order_relaxed);
     edge->dependent = (uintptr_t)command | errors;
@@ -223,7 +223,7 @@ bool cld_command_link(struct cld_event *command, uint32_t wait_count, struct cld
         cld_command_discard(command);
         return false;
     }
-    if (command->profiled)
+    if (cld_is_timed(command))
         note_queued(command, wait_count, wait_list);
     cld_object_publish(command, CLD_EVENT);
     for (uint32_t i = 0; i < wait_count; i++)
@@ -235,9 +235,11 @@ bool cld_command_link(struct cld_event *command, uint32_t wait_count, struct cld
     return true;
 }
 
-/* Besides the caller, who goes on. */
-static bool has_spare_thread(const struct cld_queue *queue) {
-    return queue->is_urgent || cld_pool_spare(queue) > 1;
+/* Of a queue with that many pending commands, or that much: whether they are handed over. More wait where
+ * there is no thread to spare besides the caller, who goes on. */
+static __attribute__((noinline)) bool is_enough(const struct cld_queue *queue) {
+    return queue->pending_count >= PENDING_COMMANDS || queue->pending_time >= BUSY_PENDING_TIME ||
+           queue->is_urgent || cld_pool_spare(queue) > 1;
 }
 
 cl_int cld_command_enqueue(struct cld_event *command, const struct cld_wait *wait, unsigned flags) {
@@ -246,7 +248,7 @@ cl_int cld_command_enqueue(struct cld_event *command, const struct cld_wait *wai
         return wait->recording->take(wait->recording, command);
     if (wait->count)
         flush_others(queue, wait->count, wait->list);
-    if (command->profiled)
+    if (cld_is_timed(command))
         note_queued(command, wait->count, (struct cld_event *const *)wait->list);
     if (flags & CLD_BLOCKING)
         cld_object_hold(command);
@@ -267,10 +269,11 @@ cl_int cld_command_enqueue(struct cld_event *command, const struct cld_wait *wai
         queue->pending = command;
     queue->pending_end = command;
     queue->pending_count++;
-    bool is_short = command->estimate < BUSY_PENDING_TIME && !command->waits;
-    queue->pending_time += is_short ? command->estimate : BUSY_PENDING_TIME;
-    bool enough = queue->pending_count >= PENDING_COMMANDS || queue->pending_time >= BUSY_PENDING_TIME ||
-                  (queue->pending_time >= PENDING_TIME && has_spare_thread(queue));
+    uint64_t time = command->waits ? BUSY_PENDING_TIME : command->estimate;
+    queue->pending_time += time < BUSY_PENDING_TIME ? time : BUSY_PENDING_TIME;
+    bool enough = queue->pending_count >= PENDING_COMMANDS || queue->pending_time >= PENDING_TIME;
+    if (__builtin_expect(enough, 0))
+        enough = is_enough(queue);
     bool is_terminated = atomic_load_explicit(&queue->is_terminated, memory_order_relaxed);
     if (__builtin_expect(is_terminated, 0))
         cld_command_fail(command, CL_CONTEXT_TERMINATED_KHR);
@@ -306,7 +309,7 @@ bool cld_immediate_begin(struct cld_queue *queue, cl_command_type type, const st
     pthread_mutex_lock(&queue->lock);
     /* Its last command may have been ended since the call looked whether the queue is terminated. */
     if (cld_queue_idle(queue) && !atomic_load_explicit(&queue->is_terminated, memory_order_relaxed)) {
-        if (*command && (*command)->profiled) {
+        if (*command && cld_is_timed(*command)) {
             uint64_t *times = (*command)->times;
             times[CLD_TIME_QUEUED] = times[CLD_TIME_SUBMIT] = times[CLD_TIME_START] = cld_now();
         }
@@ -323,7 +326,7 @@ void cld_immediate_end(struct cld_queue *queue, struct cld_event *command, cl_ev
     pthread_mutex_unlock(&queue->lock);
     if (!command)
         return;
-    if (command->profiled)
+    if (cld_is_timed(command))
         command->times[CLD_TIME_END] = cld_now();
     atomic_store_explicit(&command->dependents, CLD_EDGES_CLOSED, memory_order_relaxed);
     atomic_store_explicit(&command->status, CL_COMPLETE, memory_order_release);
@@ -339,7 +342,7 @@ static __attribute__((noinline)) void note_submitted(struct cld_event *command) 
 }
 
 static void submit(struct cld_event *command, struct cld_ready *ready) {
-    if (command->profiled)
+    if (cld_is_timed(command))
         note_submitted(command);
     atomic_store(&command->status, CL_SUBMITTED);
     cld_event_fire(command);
@@ -412,15 +415,22 @@ void cld_command_note_end(struct cld_event *command, int32_t status) {
     CLD_TELL(ended, command, status);
 }
 
-/* Of a command that is observed, or that other machines have to do with. */
-static __attribute__((noinline, cold)) void tell_end(struct cld_event *event, int32_t status) {
+/* Of a command that is observed, or that other machines may have to do with. */
+static __attribute__((noinline)) void tell_end(struct cld_event *event, int32_t status) {
     if (cld_is_observed(event))
         cld_command_note_end(event, status);
     if (event->elsewhere >= CLD_USED_HERE)
         cld_mover()->ended(event);
 }
 
-static __attribute__((noinline)) void note_end(struct cld_event *event) {
+/* Of one that has failed or is special, when it has let go of what it held. */
+static __attribute__((noinline)) void note_end(struct cld_event *event, int32_t status) {
+    if (status < 0 && status != CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST &&
+        status != CL_CONTEXT_TERMINATED_KHR)
+        cld_context_notify(event->context, "a command of type %#x failed: %s", (unsigned)event->type,
+                           cld_error_name(status));
+    if (!cld_is_timed(event))
+        return;
     if (!cld_is_observed(event) && event->elsewhere != CLD_SENT_WITH_TIMES)
         *end_of(event) = cld_now();
     if (event->is_child)
@@ -429,7 +439,7 @@ static __attribute__((noinline)) void note_end(struct cld_event *event) {
 
 static void complete(struct cld_event *event, int32_t status, struct cld_ready *ready) {
     struct cld_queue *queue = event->queue;
-    if (__builtin_expect(event->elsewhere | (event->profiled & CLD_OBSERVED), 0))
+    if (__builtin_expect(event->special & (CLD_OBSERVED | CLD_SPREAD), 0))
         tell_end(event, status);
     if (event->is_node) {
         event->node.whole->ended(event, status, ready);
@@ -437,12 +447,8 @@ static void complete(struct cld_event *event, int32_t status, struct cld_ready *
     }
     if (queue) {
         let_go(event, status);
-        if (__builtin_expect(status < 0, 0) && status != CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST &&
-            status != CL_CONTEXT_TERMINATED_KHR)
-            cld_context_notify(queue->context, "a command of type %#x failed: %s", (unsigned)event->type,
-                               cld_error_name(status));
-        if (event->profiled)
-            note_end(event);
+        if (__builtin_expect((status < 0) | event->special, 0))
+            note_end(event, status);
     }
     atomic_store(&event->status, status);
     if (atomic_load(&event->sleepers))

@@ -113,7 +113,8 @@ enum cld_time {
     CLD_TIME_COUNT,
 };
 
-/* In cld_event.profiled; its neighbour is CLD_OBSERVED (object/observer.h). */
+/* In cld_event.special, beside CLD_OBSERVED and CLD_SPREAD (object/observer.h): the application may ask for
+ * times. */
 enum { CLD_PROFILED = CL_QUEUE_PROFILING_ENABLE };
 
 /* What other machines have to do with a command (cluster/). */
@@ -157,7 +158,7 @@ struct cld_event {
     bool enqueues : 1;     /* it is a kernel that may enqueue others */
     bool is_child : 1;     /* it was enqueued by a kernel */
     bool has_event : 1;    /* of a child: somebody has its handle, or had */
-    uint8_t profiled;      /* CLD_PROFILED: the application may ask for times; CLD_OBSERVED */
+    uint8_t special;       /* CLD_PROFILED, CLD_OBSERVED, CLD_SPREAD: one test tells most that they are not */
     bool timed;            /* the operation is to learn from it even if it is short */
     uint8_t elsewhere;     /* enum cld_elsewhere */
     _Atomic(struct cld_edge *) dependents;          /* CLD_EDGES_CLOSED when complete */
@@ -308,7 +309,12 @@ enum cld_enqueue_flags {
 
 /* Whether somebody is told of what becomes of the command. */
 static inline bool cld_is_observed(const struct cld_event *command) {
-    return __builtin_expect(command->profiled & CLD_OBSERVED, 0);
+    return __builtin_expect(command->special & CLD_OBSERVED, 0);
+}
+
+/* Whether its times are noted. */
+static inline bool cld_is_timed(const struct cld_event *command) {
+    return command->special & (CLD_PROFILED | CLD_OBSERVED);
 }
 
 /* The one funnel. Takes the command over, also when it fails; wait->event gets the handle unless it is NULL,

@@ -227,7 +227,8 @@ static uint64_t run_ahead(struct cld_event *command, struct cld_self *self) {
 }
 
 /* Executes the units from done on, in this thread alone. */
-static void run_alone(struct cld_event *command, struct cld_self *self, uint64_t done) {
+static inline __attribute__((always_inline)) void run_alone(struct cld_event *command, struct cld_self *self,
+                                                            uint64_t done) {
     if (command->timed && !done) {
         run_timed(command, self, 0, command->total);
         return;
@@ -247,8 +248,11 @@ static __attribute__((noinline)) void tell_left(struct cld_event *command, const
     CLD_TELL(left, command, self, &(struct cld_part){.units = command->total, .chunks = 1});
 }
 
-static void execute(struct cld_event *command, struct cld_self *self, struct cld_ready *ready) {
-    if (__builtin_expect(command->context->is_spread, 0) && cld_mover()->fetch(command))
+/* special: the command's. A constant for those that have nothing of it, whose code does not ask then. */
+static inline __attribute__((always_inline)) void execute(struct cld_event *command, struct cld_self *self,
+                                                          struct cld_ready *ready, uint8_t special) {
+    const bool is_observed = special & CLD_OBSERVED;
+    if (special & CLD_SPREAD && cld_mover()->fetch(command))
         return;
     command->alone = NULL;
     if (command->enqueues)
@@ -258,13 +262,13 @@ static void execute(struct cld_event *command, struct cld_self *self, struct cld
         return;
     }
     if (!command->is_node) {
-        if (command->profiled)
+        if (special & (CLD_PROFILED | CLD_OBSERVED))
             cld_command_note_start(command);
-        if (__builtin_expect(command->elsewhere != CLD_TO_BE_SENT, 1)) {
+        if (!(special & CLD_SPREAD) || command->elsewhere != CLD_TO_BE_SENT) {
             atomic_store(&command->status, CL_RUNNING);
             cld_event_fire(command);
         }
-    } else if (cld_is_observed(command)) {
+    } else if (is_observed) {
         cld_command_note_start(command);
     }
     if (!command->operation || !command->operation->run) {
@@ -275,7 +279,7 @@ static void execute(struct cld_event *command, struct cld_self *self, struct cld
         command->operation->begin(command);
     if (command->operation->spread && command->operation->spread(command, self, ready))
         return;
-    if (cld_is_observed(command))
+    if (is_observed)
         tell_joined(command, self);
     uint64_t done = 0;
     bool sharable = command->total > 1 && cld_pool_threads(command->queue) > 1;
@@ -288,22 +292,24 @@ static void execute(struct cld_event *command, struct cld_self *self, struct cld
     if (done < command->total)
         run_alone(command, self, done);
     leave(command, self);
-    if (cld_is_observed(command))
+    if (is_observed)
         tell_left(command, self);
     finish_execution(command, ready);
 }
 
-static __attribute__((noinline)) void execute_counted(struct cld_event *command, struct cld_self *self,
-                                                      struct cld_ready *ready) {
-    struct cld_pool *pool = cld_pool_enter(command->queue, self);
-    execute(command, self, ready);
+/* One that is special, or that counts as taking a CPU. */
+static __attribute__((noinline)) void execute_with_care(struct cld_event *command, struct cld_self *self,
+                                                        struct cld_ready *ready) {
+    bool is_counted = command->estimate >= COUNTED_TIME;
+    struct cld_pool *pool = is_counted ? cld_pool_enter(command->queue, self) : NULL;
+    execute(command, self, ready, command->special);
     if (pool)
         cld_pool_exit(pool, self);
 }
 
 void cld_command_execute(struct cld_event *command, struct cld_self *self, struct cld_ready *ready) {
-    if (command->estimate >= COUNTED_TIME)
-        execute_counted(command, self, ready);
+    if ((command->estimate >= COUNTED_TIME) | command->special)
+        execute_with_care(command, self, ready);
     else
-        execute(command, self, ready);
+        execute(command, self, ready, 0);
 }

@@ -81,7 +81,7 @@ static bool is_last(struct cld_family *family) {
 
 bool cld_family_release(struct cld_event *parent, int32_t *status, struct cld_ready *ready) {
     struct cld_family *family = atomic_load_explicit(&parent->node.family, memory_order_acquire);
-    if (parent->profiled)
+    if (cld_is_timed(parent))
         parent->times[CLD_TIME_END] = cld_now();
     if (family && *status < 0)
         fail(family, *status);

@@ -30,7 +30,8 @@ enum { UUID = 1, TRACK_NAME = 2, PROCESS = 3, THREAD = 4, PARENT = 5, COUNTER = 
 enum { PID = 1, TID = 2, THREAD_NAME = 5, PROCESS_NAME = 6, UNIT_NAME = 6, UNIT = 3, SIZE_BYTES = 3 };
 enum { MONOTONIC = 3, BOOTTIME = 6 };
 
-static uint32_t sequence; /* of this process */
+static uint32_t sequence;        /* of this process */
+static struct cld_packets usual; /* what packets have of it */
 static int32_t process;
 
 /* Of packets that refer to names by number. Times are of the clock that the defaults name. */
@@ -38,8 +39,7 @@ static size_t begin_packet(struct cld_packets *packets, uint64_t time) {
     size_t packet = cld_packet_begin(packets, PACKET);
     if (time)
         cld_packet_varint(packets, TIMESTAMP, time);
-    cld_packet_varint(packets, SEQUENCE, sequence);
-    cld_packet_varint(packets, SEQUENCE_FLAGS, NEEDS_STATE);
+    cld_packet_append(packets, &usual);
     return packet;
 }
 
@@ -166,6 +166,9 @@ void cld_events_process(struct cld_packets *packets) {
     uint64_t mixed = ((uint64_t)process << 32 ^ now) * 0x9e3779b97f4a7c15u;
     sequence = (uint32_t)(mixed >> 32) | 1;
     cld_names_clear();
+    usual.size = 0;
+    cld_packet_varint(&usual, SEQUENCE, sequence);
+    cld_packet_varint(&usual, SEQUENCE_FLAGS, NEEDS_STATE);
 
     size_t packet = cld_packet_begin(packets, PACKET);
     cld_packet_varint(packets, SEQUENCE, sequence);

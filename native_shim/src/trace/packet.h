@@ -20,6 +20,9 @@ void cld_packet_double(struct cld_packets *packets, uint32_t field, double value
 void cld_packet_bytes(struct cld_packets *packets, uint32_t field, const void *bytes, size_t size);
 void cld_packet_string(struct cld_packets *packets, uint32_t field, const char *text);
 
+/* Fields that were written before. */
+void cld_packet_append(struct cld_packets *packets, const struct cld_packets *fields);
+
 /* A message in a field: what is written in between. */
 size_t cld_packet_begin(struct cld_packets *packets, uint32_t field);
 void cld_packet_end(struct cld_packets *packets, size_t place);

@@ -135,6 +135,7 @@ static void check_user_event(const struct cld_call *call, const struct place *pl
 }
 
 static void before(struct cld_call *call) {
+    call->caller = caller_in_program(call);
     pthread_mutex_lock(&lock);
     call->number = ++call_count;
     struct place place = place_of(call);

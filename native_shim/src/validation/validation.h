@@ -10,6 +10,9 @@
 #include "memory/mem.h"
 #include "object/call.h"
 
+/* caller.c: where the program goes on after the call. */
+const void *caller_in_program(const struct cld_call *call);
+
 /* All below is called with one lock held (calls.c). */
 
 /* A place in the host: the call, its number among all, its thread, the address that it returns to. */

@@ -165,5 +165,12 @@ def test_memory_is_compared_where_process_vm_readv_is_forbidden(told, made, case
     assert re.match(CASES[case][0], report)
 
 
+def test_the_program_is_named_behind_loaders_that_call(told, made):
+    source = CLIENTS / "guests" / "calling_loader.c"
+    preload = {"LD_PRELOAD": str(compile_c(source, made / "calling_loader.so", "-shared", "-fPIC"))}
+    (report,) = told("user_event", "wrong", **preload)
+    assert len(re.findall(r"thread \d+, returns to misuse\+0x", report)) == 2, report
+
+
 def test_nothing_is_told_where_nobody_asks(told):
     assert told("left_over", "wrong", CL_DRIVER_CHECK="0") == []

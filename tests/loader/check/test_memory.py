@@ -6,6 +6,31 @@ from tests.loader.check.kernels import kernel_tests
 
 # name: (the kernel's body behind IDS, what is told of it).
 WRONG = {
+    "chosen among constant variables": (
+        "  constant int c[4] = {1, 2, 3, 4}; constant int d[8] = {5}; constant int *p = i & 1 ? c : d;\n"
+        "  b[i] = p[i & 7];",
+        """read of 4 bytes out of bounds
+  at program.cl:4:10
+      b[i] = p[i & 7];
+             ^
+  by work-item (5, 0, 0), group (0, 0, 0), local id (5, 0, 0)
+  at byte 20 of constant memory, variable 'k.c', which has 16 bytes
+  16 times in this launch
+""",
+    ),
+    "chosen among private arrays in a loop": (
+        "  int c[4] = {1}, d[8] = {2}, *p = c;\n"
+        "  for (int n = 0; n < (i & 3); n++) p = p == c ? d : c;\n"
+        "  p[i & 7] = i; b[i] = c[i & 3] + d[i & 7];",
+        """write of 4 bytes out of bounds
+  at program.cl:5:12
+      p[i & 7] = i; b[i] = c[i & 3] + d[i & 7];
+               ^
+  by work-item (4, 0, 0), group (0, 0, 0), local id (4, 0, 0)
+  at byte 16 of private memory, variable 'c', which has 16 bytes
+  16 times in this launch
+""",
+    ),
     "integer past a constant variable": (
         "  constant int c[4] = {1, 2, 3, 4}; b[i] = *(constant int *)((ulong)c + 4 * (i & 7));",
         """read of 4 bytes out of bounds
@@ -232,6 +257,9 @@ clCreateBuffer)
 
 # The same, as they should be.
 RIGHT = {
+    "inside of what is chosen": "  constant int c[4] = {1, 2, 3, 4}; constant int d[8] = {5};\n"
+    "  constant int *p = i & 7 ? d : c; int e[2] = {1, 2}, f[64] = {3}, *q = i & 62 ? f : e;\n"
+    "  q[i] = i; b[i] = p[i & 7] + e[i & 1] + f[i];",
     "integers inside": "  b[i] = *(constant int *)(((ulong)a + 4 * i + 3) & ~3ul & ~0ul);\n"
     "  constant int c[4] = {1, 2, 3, 4}; b[i] += *(constant int *)((ulong)c + 4 * (i & 3));",
     "integers of two pointers": "  b[i] = *(constant int *)(n ? (ulong)a + 4 * i : (ulong)b);\n"
@@ -267,3 +295,9 @@ RIGHT = {
 
 
 found, test_report, test_no_report = kernel_tests(WRONG, RIGHT)
+
+
+def test_what_is_remembered_of_buffers_goes_with_them(reports):
+    """Of one buffer there are up to six times its size; of freed ones, 256 MiB are held back, and no more."""
+    found = reports([("one", 1), ("many", 40)], "many_buffers")
+    assert int(found["many"]) < int(found["one"]) + 256 + 2 * 6 * 8

@@ -18,18 +18,19 @@ IDENTITY = "from cl_driver.jit import identity; print(identity.compiler())"
 EACH = """
 import os, sys
 from cl_driver.jit import identity
-before = identity.compiler()
+whole = sys.argv[1] == "whole"
+before = identity.compiler(whole)
 for path in sys.stdin.read().split("\\0"):
     was = os.stat(path)
     with open(path, "ab") as file:
         file.write(b"\\n")
     identity._found.clear()
-    if identity.compiler() == before:
+    if identity.compiler(whole) == before:
         print(path)
     os.truncate(path, was.st_size)
     os.utime(path, ns=(was.st_atime_ns, was.st_mtime_ns))
 identity._found.clear()
-assert identity.compiler() == before
+assert identity.compiler(whole) == before
 """
 
 
@@ -81,10 +82,10 @@ def copy(tmp_path_factory) -> Path:
     return root
 
 
-def run(script: str, root: Path, text: str = "") -> str:
+def run(script: str, root: Path, text: str = "", which: str = "", **environment: str) -> str:
     done = subprocess.run(
-        [sys.executable, "-I", "-c", f"import sys; sys.path.insert(0, {str(root)!r})\n{script}"],
-        input=text, capture_output=True, text=True, timeout=100,
+        [sys.executable, "-I", "-c", f"import sys; sys.path.insert(0, {str(root)!r})\n{script}", which],
+        input=text, capture_output=True, text=True, timeout=100, env=os.environ | environment,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -106,7 +107,18 @@ def test_the_closure_is_that_of_a_compiler():
 
 def test_an_edit_of_whatever_compilers_read_changes_the_key(copy):
     paths = [copy / path.relative_to(ROOT) for path in read_by_compilers()]
-    assert run(EACH, copy, "\0".join(map(str, paths))) == ""
+    assert run(EACH, copy, "\0".join(map(str, paths)), "whole") == ""
+
+
+@pytest.mark.parametrize("setting, folders", [
+    ("", set()), ("CL_DRIVER_CHECK", {"check"}), ("CL_DRIVER_PROFILE", {"traffic"}),
+    ("CL_DRIVER_CLUSTER", {"traffic", "extents"}), ("CL_DRIVER_EXPLAIN", {"explain"}),
+])  # fmt: skip
+def test_files_for_a_setting_are_in_the_key_under_it(copy, setting, folders):
+    names = {"check", "traffic", "extents", "explain", "cost"}
+    paths = [copy / path.relative_to(ROOT) for path in read_by_compilers() if path.parent.name in names]
+    unchanged = run(EACH, copy, "\0".join(map(str, paths)), **({setting: "1"} if setting else {}))
+    assert {Path(path).parent.name for path in unchanged.split()} == names - {"cost"} - folders
 
 
 def test_a_new_module_changes_the_key(copy):
