@@ -120,6 +120,15 @@ def devices() -> None:
     assert first.value == host.every[0]
 
 
+def memory() -> None:
+    """Prints how much workers have."""
+    host = Host(1)
+    for device in host.every[1:]:
+        size = host.cl.integer("clGetDeviceInfo", device, cl.CL_DEVICE_GLOBAL_MEM_SIZE)
+        assert host.cl.integer("clGetDeviceInfo", device, cl.CL_DEVICE_MAX_MEM_ALLOC_SIZE) <= size
+        print(size)
+
+
 def refusals() -> None:
     """What such devices cannot do is an error code."""
     host = Host(1)

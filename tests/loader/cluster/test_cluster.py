@@ -14,7 +14,7 @@ import pytest
 from tests.conftest import ROOT
 from tests.loader.tracing.reader import Slice, Trace, read
 
-from .conftest import DELAY
+from .conftest import DELAY, PYTHON
 
 SCENES = ("refusals", "buffers", "kernels", "order", "failures", "profiling", "mixed", "halves")
 
@@ -69,6 +69,23 @@ def test_devices(cluster):
     names = cluster.run("devices").splitlines()
     assert len(names) == 2
     assert all(name.startswith(f"{socket.gethostname()}, 1 core: ") for name in names)
+
+
+MEMORY = """
+import sys, distributed
+client = distributed.Client(sys.argv[1])
+print(*client.run(lambda dask_worker: dask_worker.memory_manager.memory_limit).values())
+"""
+
+
+def test_memory(cluster):
+    """Dask ends a worker that takes more than its limit: its device has less."""
+    command = [PYTHON, "-c", MEMORY, cluster.address]
+    limits = subprocess.run(command, env=cluster.environment, check=True, stdout=subprocess.PIPE, text=True)
+    found = [int(size) for size in cluster.run("memory").split()]
+    assert len(found) == 2
+    for size, limit in zip(found, map(int, limits.stdout.split()), strict=True):
+        assert limit * 0.7 < size < limit * 0.8
 
 
 @pytest.mark.parametrize("runtime", ["process", "embedded"])
