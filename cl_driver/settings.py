@@ -71,8 +71,8 @@ _ROWS = (
         "CL_DRIVER_MEMORY",
         "integer",
         "",
-        "Bytes of memory that the device has, where it is not to have all of the machine's, or of what a control "
-        "group leaves.",
+        "Bytes of memory that the device has, where it is not to have all of the machine's, or of what a "
+        "control group leaves.",
     ),
     Setting(
         "CL_DRIVER_TOPOLOGY",

@@ -73,13 +73,15 @@ class Connection:
 
     def carried(self) -> Carried:
         """What it has carried by now."""
-        end = getattr(getattr(self._comm, "stream", None), "socket", None)
         try:
+            stream = self._comm.stream
+            end = stream.socket
             told = _TCP_INFO.unpack(end.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO.size))
-            waiting = fcntl.ioctl(end, termios.TIOCOUTQ, bytes(4))
-        except (AttributeError, OSError, struct.error):
+            waiting = int.from_bytes(fcntl.ioctl(end, termios.TIOCOUTQ, bytes(4)), sys.byteorder)
+            waiting += len(stream._write_buffer)  # Dask puts there what it writes, and does not wait
+        except (AttributeError, TypeError, OSError, struct.error):
             return Carried()
-        return Carried(told[0] + int.from_bytes(waiting, sys.byteorder), *told)
+        return Carried(told[0] + waiting, *told)
 
     def close(self) -> None:
         """Ends it at once."""

@@ -144,8 +144,8 @@ class Silence:
 
 
 class Worker:
-    """One worker, from when it is a device until it has gone. timeout: seconds without a sign of life after which
-    it is taken for gone; peers: all workers, by number: [address, key]."""
+    """One worker, from when it is a device until it has gone. timeout: seconds without a sign of life after
+    which it is taken for gone; peers: all workers, by number: [address, key]."""
 
     def __init__(
         self, number: int, connection: Connection, host: Host, timeout: float, peers: list[list[str]]
@@ -217,11 +217,12 @@ class Worker:
             await self._host.write(self._number, codec.encode([[messages.CLOCK, offset, taken]]))
 
     def _carried(self) -> int:
-        """Bytes that the worker has sent, and that its machine has received up to the ping: that takes what comes
-        later even where the worker is stopped."""
-        found = self._connection.carried()
-        received = found.acknowledged
-        return found.received + (received if self._ping_end is None else min(received, self._ping_end))
+        """Bytes from the worker, and those that its machine has acknowledged, up to the ping: later ones that
+        does even where the worker is stopped."""
+        _, acknowledged, received = self._connection.carried()
+        if self._ping_end is not None:
+            acknowledged = min(acknowledged, self._ping_end)
+        return received + acknowledged
 
     async def _watch(self) -> None:
         while self._silence.turn(self._carried()) <= self._timeout:

@@ -43,12 +43,12 @@ _sessions: dict[str, Session] = {}
 
 
 # The part of a worker's memory limit that its device has. Dask ends workers that come close to the limit
-# (distributed.worker.memory.terminate), and Python, Dask and messages take some, too.
+# (distributed.worker.memory.terminate); Python, Dask and messages take some, too.
 _MEMORY_SHARE = 0.75
 
 
 def _limit_memory(limit: int | None) -> None:
-    """Has the driver take no more of this process than Dask does. limit: bytes, of a worker; None: no limit."""
+    """Has the driver take no more memory than Dask lets this process. limit: bytes; None: there is none."""
     if limit:
         os.environ.setdefault("CL_DRIVER_MEMORY", str(int(limit * _MEMORY_SHARE)))
 

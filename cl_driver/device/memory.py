@@ -1,4 +1,4 @@
-"""How much memory the device has: the machine's, or what a control group or a setting leaves to this process."""
+"""How much memory the device has: the machine's, or what a control group or a setting leaves of it."""
 
 from __future__ import annotations
 

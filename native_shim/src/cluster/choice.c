@@ -230,8 +230,9 @@ static bool note_avoided(const struct cld_event *command) {
     struct cld_worker_set others = {0};
     struct cld_worker *worker;
     bool avoids = false, has_others = false;
+    uint64_t now = cld_now();
     for (uint32_t i = 0; (worker = cld_worker_at(i)); i++) {
-        worker->is_avoided = !worker->is_gone && cld_is_held_up(worker);
+        worker->is_avoided = !worker->is_gone && cld_is_held_up(worker, now);
         avoids |= worker->is_avoided;
         if (worker->is_avoided || worker->is_gone)
             continue;

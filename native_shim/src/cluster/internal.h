@@ -256,7 +256,7 @@ void cld_trial_end(struct cld_parts *parts, struct cld_event **again);
 void cld_trials_look(struct cld_event **again);
 
 /* Whether it is busy with something that takes long, or may never end. */
-bool cld_is_held_up(const struct cld_worker *worker);
+bool cld_is_held_up(const struct cld_worker *worker, uint64_t now);
 
 /* Adds commands that wait to those that look again. */
 void cld_wake(struct cld_event **waiting, struct cld_event **again);

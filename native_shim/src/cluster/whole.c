@@ -19,13 +19,13 @@ static double trial_time;        /* running mean, ns; 0: not known */
 #define LEAST_LONG 2e9
 #define TIMES_USUAL 8
 
-static bool is_long(uint64_t since) {
+static bool is_long(uint64_t since, uint64_t now) {
     double limit = trial_time ? TIMES_USUAL * trial_time : LONG_AT_FIRST;
-    return (double)(cld_now() - since) > (limit > LEAST_LONG ? limit : LEAST_LONG);
+    return (double)(now - since) > (limit > LEAST_LONG ? limit : LEAST_LONG);
 }
 
-bool cld_is_held_up(const struct cld_worker *worker) {
-    return worker->oldest && is_long(worker->answered);
+bool cld_is_held_up(const struct cld_worker *worker, uint64_t now) {
+    return worker->oldest && is_long(worker->answered, now);
 }
 
 void cld_trial_begin(struct cld_parts *parts) {
@@ -55,8 +55,9 @@ void cld_trial_end(struct cld_parts *parts, struct cld_event **again) {
 }
 
 void cld_trials_look(struct cld_event **again) {
+    uint64_t now = cld_now();
     for (struct cld_parts **link = &trials, *parts; (parts = *link);) {
-        if (!is_long(parts->began)) {
+        if (!is_long(parts->began, now)) {
             link = &parts->next_trial;
             continue;
         }

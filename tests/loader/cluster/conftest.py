@@ -174,8 +174,8 @@ DELAY = 50  # ms one way, of the slow link
 
 @contextlib.contextmanager
 def behind_link(environment: dict[str, str], folder: Path, *prefix: str) -> Iterator[Apart]:
-    """A cluster whose workers are behind a link with DELAY, which loses 1 % of packets. prefix: of their command
-    lines."""
+    """A cluster whose workers are behind a link with DELAY, which loses 1 % of packets. prefix: of their
+    command lines."""
     if os.geteuid() or not os.path.exists("/dev/net/tun") or not shutil.which("ip"):
         pytest.skip("needs root, /dev/net/tun and ip")
     name = f"cld{os.getpid()}"

@@ -57,8 +57,8 @@ class HeldUp(Whole):
 
 
 def trial() -> None:
-    """The first launch of a kernel, for which the others wait: not for ever, and then they avoid its worker. All
-    are in one queue, out of order."""
+    """The first launch of a kernel, for which the others wait: not for ever, and then they avoid its worker.
+    All are in one queue, out of order."""
     host = HeldUp()
     properties = [cl.CL_QUEUE_PROPERTIES, cl.CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, 0]
     host.queue = host.other = host.cl.make(

@@ -135,8 +135,8 @@ def test_traced_in_order(cluster, tmp_path):
 
 @pytest.mark.parametrize("hosts", ["cluster", "far", "ahead"])
 def test_traced_times(hosts, request, tmp_path):
-    """Those of the worker's clock, moved by what that is ahead, and not of the messages: where the link is slow
-    these come long after a launch has ended. The scene compares the event's times with its own."""
+    """Those of the worker's clock, moved by what that is ahead, and not of the messages: where the link is
+    slow these come long after a launch has ended. The scene compares the event's times with its own."""
     trace, tracks = traced(request.getfixturevalue(hosts), tmp_path, "profiling")
     calls = trace.named("clEnqueueNDRangeKernel", "host "), trace.named("clWaitForEvents", "host ")
     for call, wait, one in zip(*calls, tracks["Worker 1"], strict=True):

@@ -27,6 +27,7 @@ class Comm:
     def __init__(self, end: socket.socket) -> None:
         self.stream = self
         self.socket = end
+        self._write_buffer = bytearray(7)
 
 
 def test_carried():
@@ -41,6 +42,7 @@ def test_carried():
             client.recv(30, socket.MSG_WAITALL)
             after = connection.carried()
             assert after.written - before.written == 100
+            assert before.written - before.acknowledged == 7
             assert after.received - before.received == 30
             there.recv(100, socket.MSG_WAITALL)
             # What fills the other side's memory is written, and is not acknowledged.
