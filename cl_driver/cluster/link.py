@@ -98,7 +98,7 @@ class Host:
         self._writer.write(_HEAD.pack(number, messages.TAKEN_FRAME, 0, 0))
 
     async def write(self, number: int, batch: bytes, payloads: Sequence[memoryview] = ()) -> None:
-        """Sends a frame; waits where the host does not read."""
+        """Sends a frame; waits where the host does not read. EOFError when it has gone."""
         # One at most: who waits for a second place while others have theirs may wait forever.
         if len(payloads) > 1:
             raise OSError("a worker sends more at once than there is to be")
@@ -108,7 +108,10 @@ class Host:
         self._writer.write(
             _HEAD.pack(number, messages.BATCH_FRAME, len(payloads), len(batch)) + b"".join(where) + batch
         )
-        await self._writer.drain()
+        try:
+            await self._writer.drain()
+        except ConnectionError as error:
+            raise EOFError("the host has gone") from error
 
     async def _put(self, payload: memoryview) -> bytes:
         size = payload.nbytes
@@ -174,10 +177,13 @@ class Worker:
         tasks = [asyncio.ensure_future(work()) for work in (self._send, self._receive, self._watch)]
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         self._gone = True
-        reason = str(next(iter(done)).exception() or "it has ended")
+        error = next(iter(done)).exception()
         for task in tasks:
             task.cancel()
         self._connection.close()
+        if isinstance(error, EOFError):
+            return  # who would be told has gone
+        reason = str(error or "it has ended")
         log(1, f"cluster: {self._connection.address} has gone: {reason}")
         await self._host.write(self._number, codec.encode([[messages.GONE, reason]]))
 

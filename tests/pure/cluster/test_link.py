@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import mmap
 import socket
 
+import pytest
+
+from cl_driver.cluster import link
 from cl_driver.cluster.connect import Carried, Connection
 from cl_driver.cluster.link import Silence, Worker
 
@@ -80,6 +84,35 @@ class Carrying:
 
     def close(self) -> None:
         return
+
+
+def test_a_host_that_has_gone(monkeypatch):
+    """No worker has, of whom anybody should read."""
+    logged: list[str] = []
+    monkeypatch.setattr(link, "log", lambda _, text: logged.append(text))
+
+    class Host:
+        async def write(self, number, batch) -> None:
+            raise EOFError
+
+    class Answering(Carrying):
+        async def read(self):
+            return ["pong", 0, 1]
+
+    worker = Worker(0, Answering(0, 0), Host(), 10, [["", ""]])
+    asyncio.run(worker.run())
+    assert not logged
+    with pytest.raises(EOFError):
+        asyncio.run(_write_to_nobody())
+
+
+async def _write_to_nobody() -> None:
+    end, other = socket.socketpair()
+    reader, writer = await asyncio.open_connection(sock=end)
+    other.close()
+    host = link.Host(reader, writer, mmap.mmap(-1, 4096))
+    while True:
+        await host.write(0, bytes(1 << 16))
 
 
 def _turns(received: int, acknowledged: int) -> int:
