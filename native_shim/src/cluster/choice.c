@@ -4,7 +4,7 @@
  * another are moved. All of it is estimated from what was measured (worth.h). The first launches of a
  * kernel are cut: that may cost a few messages too many, while one worker alone might take for ever. Those
  * that come before one has ended wait for it, but not for long. What does not need a worker that is held up
- * others execute. */
+ * is executed by others. */
 #include <stdlib.h>
 
 #include "base/log.h"

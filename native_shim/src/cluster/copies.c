@@ -123,7 +123,7 @@ void cld_wake(struct cld_event **waiting, struct cld_event **again) {
     }
 }
 
-/* The worker lacks what it takes to send the contents, and has them still. */
+/* The worker lacks what it takes to send the contents; what it had it has still. */
 static bool is_kept(cl_int error) {
     return error == CL_OUT_OF_RESOURCES || error == CL_MEM_OBJECT_ALLOCATION_FAILURE;
 }
