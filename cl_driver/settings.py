@@ -68,6 +68,13 @@ _ROWS = (
         "The number of compute units, instead of the CPUs that the process may use.",
     ),
     Setting(
+        "CL_DRIVER_MEMORY",
+        "integer",
+        "",
+        "Bytes of memory that the device has, where it is not to have all of the machine's, or of what a "
+        "control group leaves.",
+    ),
+    Setting(
         "CL_DRIVER_TOPOLOGY",
         "path",
         "",

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import fcntl
 import os
+import socket
+import struct
+import sys
+import termios
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
 from .. import settings
@@ -20,6 +25,19 @@ if TYPE_CHECKING:
 
 class ConnectError(OSError):
     """There is no cluster at an address."""
+
+
+class Carried(NamedTuple):
+    """Bytes of a connection until now: those that were written, those of them that the other machine has
+    acknowledged, and those that have come from there. All 0 where the transport does not tell."""
+
+    written: int = 0
+    acknowledged: int = 0
+    received: int = 0
+
+
+# tcpi_bytes_acked and tcpi_bytes_received of struct tcp_info, since Linux 4.1.
+_TCP_INFO = struct.Struct("@120x2Q")
 
 
 class Connection:
@@ -53,6 +71,18 @@ class Connection:
         _, _, there = await self.read()
         return clock(start, there, time.monotonic_ns())
 
+    def carried(self) -> Carried:
+        """What it has carried by now."""
+        try:
+            stream = self._comm.stream
+            end = stream.socket
+            told = _TCP_INFO.unpack(end.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO.size))
+            waiting = int.from_bytes(fcntl.ioctl(end, termios.TIOCOUTQ, bytes(4)), sys.byteorder)
+            waiting += len(stream._write_buffer)  # Dask puts there what it writes, and does not wait
+        except (AttributeError, TypeError, OSError, struct.error):
+            return Carried()
+        return Carried(told[0] + waiting, *told)
+
     def close(self) -> None:
         """Ends it at once."""
         self._comm.abort()
@@ -84,10 +114,14 @@ async def open_client(place: str, timeout: float) -> AsyncIterator[Any]:
     Dask's configuration. ConnectError."""
     place = settings.cluster(place)[0]
     try:
+        import dask
         from distributed import Client
         from distributed.comm import CommClosedError
     except ImportError as error:
         raise ConnectError(f"Dask's distributed is not installed here: {error}") from error
+    # The kernel ends connections by this one, which may be the shorter one.
+    least = dask.utils.parse_timedelta(dask.config.get("distributed.comm.timeouts.tcp"))
+    dask.config.set({"distributed.comm.timeouts.tcp": max(least, timeout)})
     where = {"scheduler_file": place} if is_file(place) else {"address": place}
     try:
         client = await Client(**where, asynchronous=True, timeout=timeout, set_as_default=False)

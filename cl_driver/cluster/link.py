@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
-import math
 import mmap
 import os
 import resource
@@ -99,7 +98,7 @@ class Host:
         self._writer.write(_HEAD.pack(number, messages.TAKEN_FRAME, 0, 0))
 
     async def write(self, number: int, batch: bytes, payloads: Sequence[memoryview] = ()) -> None:
-        """Sends a frame; waits where the host does not read."""
+        """Sends a frame; waits where the host does not read. EOFError when it has gone."""
         # One at most: who waits for a second place while others have theirs may wait forever.
         if len(payloads) > 1:
             raise OSError("a worker sends more at once than there is to be")
@@ -109,7 +108,10 @@ class Host:
         self._writer.write(
             _HEAD.pack(number, messages.BATCH_FRAME, len(payloads), len(batch)) + b"".join(where) + batch
         )
-        await self._writer.drain()
+        try:
+            await self._writer.drain()
+        except ConnectionError as error:
+            raise EOFError("the host has gone") from error
 
     async def _put(self, payload: memoryview) -> bytes:
         size = payload.nbytes
@@ -120,9 +122,33 @@ class Host:
         return _PAYLOAD.pack(at, size)
 
 
+class Silence:
+    """How long a worker has given no sign of life, in turns of `pause` seconds of this process: while it is
+    stopped, or waits for a CPU, it hears nobody, and reads what has come meanwhile in the turn that follows.
+    is_counted: whether the worker is listened to."""
+
+    def __init__(self, pause: float) -> None:
+        self._pause = pause
+        self._counted = 0.0
+        self._carried = 0
+        self.is_counted = True
+
+    def end(self) -> None:
+        """There was a sign of life."""
+        self._counted = 0.0
+
+    def turn(self, carried: int) -> float:
+        """Seconds, one turn later. carried: bytes by the connection so far; more of them are a sign of life:
+        a message may be under way for longer than a worker may be silent."""
+        self._counted += self._pause if self.is_counted else 0.0
+        if carried != self._carried:
+            self._carried, self._counted = carried, 0.0
+        return self._counted
+
+
 class Worker:
-    """One worker, from when it is a device until it has gone. timeout: seconds without an answer after which
-    it is taken for gone; peers: all workers, by number: [address, key]."""
+    """One worker, from when it is a device until it has gone. timeout: seconds without a sign of life after
+    which it is taken for gone; peers: all workers, by number: [address, key]."""
 
     def __init__(
         self, number: int, connection: Connection, host: Host, timeout: float, peers: list[list[str]]
@@ -135,7 +161,8 @@ class Worker:
         self._pause = min(max(_BEAT, len(peers) / _MOST_PINGS), timeout / 4)
         self._pinged = 0  # when, in ns
         self._is_pinging = False  # whether an answer is due
-        self._heard = time.monotonic()
+        self._silence = Silence(self._pause)
+        self._ping_end: int | None = None  # of the bytes that it is among, once it is written
         self._best = sys.maxsize  # ns of the shortest round trip, which tells the clocks apart best
         self._out: asyncio.Queue[tuple[str, Any, list[memoryview]]] = asyncio.Queue()
         self._gone = False
@@ -150,10 +177,13 @@ class Worker:
         tasks = [asyncio.ensure_future(work()) for work in (self._send, self._receive, self._watch)]
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         self._gone = True
-        reason = str(next(iter(done)).exception() or "it has ended")
+        error = next(iter(done)).exception()
         for task in tasks:
             task.cancel()
         self._connection.close()
+        if isinstance(error, EOFError):
+            return  # who would be told has gone
+        reason = str(error or "it has ended")
         log(1, f"cluster: {self._connection.address} has gone: {reason}")
         await self._host.write(self._number, codec.encode([[messages.GONE, reason]]))
 
@@ -163,15 +193,18 @@ class Worker:
             if kind == "ping":
                 self._pinged = time.monotonic_ns()
             await self._connection.write(kind, value, payloads)
+            if kind == "ping":
+                self._ping_end = self._connection.carried().written
             del payloads
             if kind == "batch":
                 self._host.taken(self._number)
 
     async def _receive(self) -> None:
         while True:
-            self._heard = time.monotonic()
+            self._silence.is_counted = True
             kind, value, more = await self._connection.read()
-            self._heard = math.inf  # how long the host takes to read is not the worker's fault
+            self._silence.is_counted = False  # how long the host takes to read is not the worker's fault
+            self._silence.end()
             if kind == "batch":
                 await self._host.write(self._number, value, more)
             elif kind == "who":
@@ -189,14 +222,22 @@ class Worker:
             self._best = taken
             await self._host.write(self._number, codec.encode([[messages.CLOCK, offset, taken]]))
 
+    def _carried(self) -> int:
+        """Bytes from the worker, and those that its machine has acknowledged, up to the ping: later ones that
+        does even where the worker is stopped."""
+        _, acknowledged, received = self._connection.carried()
+        if self._ping_end is not None:
+            acknowledged = min(acknowledged, self._ping_end)
+        return received + acknowledged
+
     async def _watch(self) -> None:
-        while True:
-            if time.monotonic() - self._heard > self._timeout:
-                raise TimeoutError(f"it has not answered for {self._timeout:g} seconds")
+        while self._silence.turn(self._carried()) <= self._timeout:
             if not self._is_pinging:
                 self._is_pinging = True
+                self._ping_end = None
                 self._out.put_nowait(("ping", 0, []))
             await asyncio.sleep(self._pause)
+        raise TimeoutError(f"it has not answered for {self._timeout:g} seconds")
 
 
 async def _beat(host: Host) -> None:

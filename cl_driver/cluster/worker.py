@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import secrets
 import socket
 import threading
@@ -41,6 +42,17 @@ class Session:
 _sessions: dict[str, Session] = {}
 
 
+# The part of a worker's memory limit that its device has. Dask ends workers that come close to the limit
+# (distributed.worker.memory.terminate); Python, Dask and messages take some, too.
+_MEMORY_SHARE = 0.75
+
+
+def _limit_memory(limit: int | None) -> None:
+    """Has the driver take no more memory than Dask lets this process. limit: bytes; None: there is none."""
+    if limit:
+        os.environ.setdefault("CL_DRIVER_MEMORY", str(int(limit * _MEMORY_SHARE)))
+
+
 def _device(threads: int) -> OpenCL:
     """The driver, loaded once in a process."""
     global _api
@@ -67,6 +79,7 @@ def _describe(threads: int) -> tuple[OpenCL, list[list[Any]]]:
 def attach(dask_worker: Any) -> str:
     """Gives a worker the handlers, for Client.run(). The driver's version."""
     threads = dask_worker.state.nthreads
+    _limit_memory(dask_worker.memory_manager.memory_limit)
     arguments = dask_worker.security.get_connection_args("worker")
 
     async def serve(comm: Any) -> Any:

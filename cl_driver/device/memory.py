@@ -1,18 +1,23 @@
-"""How much memory the device has: the machine's, or what a control group leaves to this process."""
+"""How much memory the device has: the machine's, or what a control group or a setting leaves of it."""
 
 from __future__ import annotations
 
 import os
 
+from .. import settings
 from .files import read
 
 PAGE = 4096
+LEAST = 32 << 20  # of CL_DEVICE_MAX_MEM_ALLOC_SIZE, which is as much
 UNLIMITED = 1 << 62  # version 1 of control groups writes a huge number where there is no limit
 
 
 def global_memory_size(proc: str = "/proc", cgroups: str = "/sys/fs/cgroup") -> int:
     """CL_DEVICE_GLOBAL_MEM_SIZE in bytes, a multiple of the page size."""
     limits = [limit for limit in _cgroup_limits(proc, cgroups) if 0 < limit < UNLIMITED]
+    wanted = settings.integer("CL_DRIVER_MEMORY")
+    if wanted is not None:
+        limits.append(max(wanted, LEAST))
     return min([_physical_memory(proc), *limits]) // PAGE * PAGE
 
 

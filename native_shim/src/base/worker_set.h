@@ -29,6 +29,13 @@ static inline bool cld_sets_are_equal(const struct cld_worker_set *a, const stru
     return !memcmp(a, b, sizeof *a);
 }
 
+static inline bool cld_sets_meet(const struct cld_worker_set *a, const struct cld_worker_set *b) {
+    uint64_t common = 0;
+    for (uint32_t i = 0; i < CLD_WORKER_WORDS; i++)
+        common |= a->words[i] & b->words[i];
+    return common;
+}
+
 static inline void cld_set_fill(struct cld_worker_set *set) {
     memset(set, 0xff, sizeof *set);
 }

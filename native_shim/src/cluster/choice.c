@@ -3,7 +3,8 @@
  * In parts a launch is executed sooner; but these are more messages, and contents that parts have of one
  * another are moved. All of it is estimated from what was measured (worth.h). The first launches of a
  * kernel are cut: that may cost a few messages too many, while one worker alone might take for ever. Those
- * that come before one has ended wait for it. */
+ * that come before one has ended wait for it, but not for long. What does not need a worker that is held up
+ * is executed by others. */
 #include <stdlib.h>
 
 #include "base/log.h"
@@ -210,6 +211,41 @@ static bool is_freer(const struct cld_worker *worker, const struct cld_worker *o
     return has_less && !command->kernel.info->uses_printf;
 }
 
+/* Whether all that the launch uses is here or at one of these workers. */
+static bool is_among(const struct cld_event *command, const struct cld_worker_set *workers) {
+    for (uint32_t i = 0; i < command->mem_count; i++) {
+        struct cld_mem *mem = cld_mem_at(command, i);
+        const struct cld_copies *copies = mem ? cld_root_of(mem)->copies : NULL;
+        const struct cld_segment *segment = copies ? copies->segments : NULL;
+        for (; segment; segment = segment->next)
+            if (!segment->is_here && !cld_sets_meet(&segment->valid, workers))
+                return false;
+    }
+    return true;
+}
+
+/* Notes which workers had better not execute anything of the launch: those that are held up, if it needs none
+ * of them. Whether there are such ones. */
+static bool note_avoided(const struct cld_event *command) {
+    struct cld_worker_set others = {0};
+    struct cld_worker *worker;
+    bool avoids = false, has_others = false;
+    uint64_t now = cld_now();
+    for (uint32_t i = 0; (worker = cld_worker_at(i)); i++) {
+        worker->is_avoided = !worker->is_gone && cld_is_held_up(worker, now);
+        avoids |= worker->is_avoided;
+        if (worker->is_avoided || worker->is_gone)
+            continue;
+        cld_set_add(&others, i);
+        has_others = true;
+    }
+    if (!avoids || (has_others && is_among(command, &others)))
+        return avoids;
+    for (uint32_t i = 0; (worker = cld_worker_at(i)); i++)
+        worker->is_avoided = false;
+    return false;
+}
+
 /* The worker that lacks least; NULL: no memory. */
 static struct cld_worker *look_at_one(struct cld_parts *parts, double time, const struct cld_link *known,
                                       struct cld_way *way, size_t *lacks) {
@@ -221,6 +257,8 @@ static struct cld_worker *look_at_one(struct cld_parts *parts, double time, cons
         struct cld_worker *worker = parts->parts[i].worker;
         const struct cld_lacking *lacking = &parts->parts[i].lacking;
         size_t size = lacking->here + lacking->elsewhere;
+        if (worker->is_avoided)
+            continue;
         if (best && (size > *lacks || (size == *lacks && !is_freer(worker, best, command))))
             continue;
         const struct cld_link link = link_of(worker, known);
@@ -277,8 +315,9 @@ static struct cld_worker *find_holder(const struct cld_event *command) {
             note_held(cld_root_of(mem)->copies);
     }
     for (uint32_t i = 0; (worker = cld_worker_at(i)); i++)
-        if (!worker->is_gone && (!best || worker->held > best->held ||
-                                 (worker->held == best->held && is_freer(worker, best, command))))
+        if (!worker->is_gone && !worker->is_avoided &&
+            (!best || worker->held > best->held ||
+             (worker->held == best->held && is_freer(worker, best, command))))
             best = worker;
     return best ? best : cld_worker_at(0);
 }
@@ -286,7 +325,7 @@ static struct cld_worker *find_holder(const struct cld_event *command) {
 /* Whether the launch is to wait for another one of its kernel: many that follow one another at once would all
  * be cut otherwise, before it is known whether that is worth it. They wait for few launches and messages,
  * once for each kernel: one tells how long it is executed, and the next one, before which workers had the
- * program, how long messages take. */
+ * program, how long messages take. They do not wait for one that takes long (cld_trials_look). */
 static bool waits_for_trial(struct cld_parts *parts, struct cld_works *works) {
     double time, part;
     if (!parts->could_be_cut || !is_measured() ||
@@ -297,14 +336,17 @@ static bool waits_for_trial(struct cld_parts *parts, struct cld_works *works) {
         works->waiting = parts->command;
         return true;
     }
-    parts->is_trial = works->is_tried = works->trials < MOST_TRIALS;
-    works->trials += parts->is_trial;
+    if (works->trials < MOST_TRIALS) {
+        works->is_tried = true;
+        works->trials++;
+        cld_trial_begin(parts);
+    }
     return false;
 }
 
-/* time: ns on one compute unit; 0: it is not known, and the launch is cut. */
+/* time: ns on one compute unit; 0: it is not known, and the launch is cut, unless it avoids workers. */
 static void choose_way(struct cld_parts *parts, struct cld_works *works, double time, double part,
-                       struct cld_choice *choice) {
+                       bool avoids, struct cld_choice *choice) {
     struct cld_way in_parts, by_one;
     size_t lacks = 0;
     struct cld_work *work = cld_work_of(works, items_of(parts->command));
@@ -312,13 +354,13 @@ static void choose_way(struct cld_parts *parts, struct cld_works *works, double 
     bool is_known = time && link_of(parts->parts[0].worker, &known).trip;
     bool is_looked_at = look_at_parts(parts, is_known ? time : 0, is_known ? part : 0, &known, &in_parts);
     struct cld_worker *worker = NULL;
-    if (is_looked_at && is_known && is_measured())
+    if (is_looked_at && is_measured() && (is_known || avoids))
         worker = look_at_one(parts, time, &known, &by_one, &lacks);
     if (!worker) {
         work->was_cut = true;
         return;
     }
-    if (cld_is_worth_cutting(work, &in_parts, &by_one))
+    if (!avoids && cld_is_worth_cutting(work, &in_parts, &by_one))
         return;
     join(parts, worker, lacks);
     *choice = (struct cld_choice){true, cld_way_time(&by_one) > cld_way_time(&in_parts), in_parts, by_one};
@@ -352,11 +394,12 @@ bool cld_parts_choose(struct cld_parts *parts, struct cld_choice *choice) {
     struct cld_works *works = works_of(command->kernel.info);
     if (works && waits_for_trial(parts, works))
         return false;
+    bool avoids = note_avoided(command);
     parts->is_chosen = true;
     if (works && !cld_work_expect(works, items_of(command), &time, &part))
         time = part = 0;
     if (works && parts->could_be_cut)
-        choose_way(parts, works, parts->is_trial ? 0 : time, part, choice);
+        choose_way(parts, works, parts->is_trial ? 0 : time, part, avoids, choice);
     if (!parts->parts[0].worker)
         parts->parts[0].worker = find_holder(command);
     if (!parts->is_cut)
@@ -372,13 +415,9 @@ void cld_part_leave(struct cld_launch_part *part) {
 }
 
 void cld_parts_end(struct cld_parts *parts, struct cld_event **again) {
-    struct cld_works *works = parts->command->kernel.info->works;
     for (uint32_t i = 0; i < parts->count; i++)
         cld_part_leave(&parts->parts[i]);
-    if (!parts->is_trial)
-        return;
-    works->is_tried = false;
-    cld_wake(&works->waiting, again);
+    cld_trial_end(parts, again);
 }
 
 void cld_choice_log(const struct cld_event *command, const struct cld_choice *choice) {

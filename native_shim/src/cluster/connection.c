@@ -42,6 +42,8 @@ struct cld_request *cld_request(struct cld_worker *worker, uint64_t number, stru
                                     .offset = offset,
                                     .size = size,
                                     .sent = cld_is_idle(worker) ? cld_now() : 0};
+    if (!worker->oldest)
+        worker->answered = cld_now();
     *worker->newest = request;
     worker->newest = &request->next;
     return request;
@@ -64,7 +66,14 @@ static struct cld_request *take_request(struct cld_worker *worker, uint64_t numb
     *link = request->next;
     if (!*link)
         worker->newest = link;
+    worker->answered = cld_now();
     return request;
+}
+
+/* Of what the worker says. What it has too little of is the device's, not the host's. */
+static cl_int code_of(int64_t status) {
+    bool is_code = status <= 0 && status >= INT32_MIN && status != CL_OUT_OF_HOST_MEMORY;
+    return is_code ? (cl_int)status : CL_OUT_OF_RESOURCES;
 }
 
 void cld_worker_end(struct cld_worker *worker, struct cld_ended *ended) {
@@ -174,8 +183,7 @@ static void end_launch(struct cld_worker *worker, uint64_t number, int64_t statu
     if (!command)
         return;
     if (status) {
-        bool is_code = status < 0 && status >= INT32_MIN;
-        cld_command_fail(command, is_code ? (cl_int)status : CL_OUT_OF_RESOURCES);
+        cld_command_fail(command, code_of(status));
     } else if (cld_is_timed(command)) {
         set_times(worker, command, start, end, clock);
         tell_observers(worker, command);
@@ -197,12 +205,12 @@ static void take_data(struct cld_worker *worker, uint64_t number, int64_t status
     if (request && request->sum) {
         if (!status)
             cld_sum_add(request, bytes);
-        cld_sum_arrive(request, (cl_int)status);
+        cld_sum_arrive(request, code_of(status));
     } else if (request && request->fetch) {
         if (!status)
             memcpy(request->fetch->copies->mem->data + request->offset, bytes, size);
         pthread_mutex_lock(&cld_cluster_lock);
-        cld_copies_arrive(request, (cl_int)status, &ended);
+        cld_copies_arrive(request, code_of(status), &ended);
         pthread_mutex_unlock(&cld_cluster_lock);
     }
     cld_request_free(request);
@@ -338,6 +346,15 @@ static void *room_for(struct cld_msg *msg, size_t size) {
     return NULL;
 }
 
+/* Signs of life of the process that connects come each second, whatever workers do. */
+static void take_sign(void) {
+    struct cld_event *again = NULL;
+    pthread_mutex_lock(&cld_cluster_lock);
+    cld_trials_look(&again);
+    pthread_mutex_unlock(&cld_cluster_lock);
+    cld_cluster_push(again);
+}
+
 /* One frame; false at the end. */
 static bool take_frame(struct cld_msg *msg) {
     struct cld_frame_head head;
@@ -352,6 +369,8 @@ static bool take_frame(struct cld_msg *msg) {
     if (head.size && (!place || !cld_cluster_receive(descriptor, place, (size_t)head.size)))
         return false;
     struct cld_worker *worker = cld_worker_at(head.worker);
+    if (head.kind == CLD_BATCH_FRAME && head.worker == CLD_NOBODY)
+        take_sign();
     if (head.kind == CLD_BATCH_FRAME)
         return take_batch(worker, msg, &payloads);
     pthread_mutex_lock(&cld_cluster_lock);

@@ -123,11 +123,35 @@ void cld_wake(struct cld_event **waiting, struct cld_event **again) {
     }
 }
 
+/* The worker lacks what it takes to send the contents; what it had it has still. */
+static bool is_kept(cl_int error) {
+    return error == CL_OUT_OF_RESOURCES || error == CL_MEM_OBJECT_ALLOCATION_FAILURE;
+}
+
+static bool needs(const struct cld_event *command, const struct cld_fetch *fetch) {
+    bool uses_all = cld_is_cut_up(command);
+    struct cld_used used;
+    for (uint32_t i = 0; i < command->mem_count; i++) {
+        struct cld_mem *mem = cld_mem_at(command, i);
+        if (mem && cld_root_of(mem) == fetch->copies->mem && cld_find_used(command, i, uses_all, &used) &&
+            used.use && used.use != CLD_WRITES_ALL && used.begin < fetch->end && used.end > fetch->begin)
+            return true;
+    }
+    return false;
+}
+
+/* Those that wait for it do in vain; later ones ask anew. */
+static void fail_waiting(const struct cld_fetch *fetch) {
+    for (struct cld_event *command = fetch->copies->waiting; command; command = command->next)
+        if (needs(command, fetch))
+            cld_command_fail(command, fetch->error);
+}
+
 void cld_copies_arrive(struct cld_request *request, cl_int status, struct cld_ended *ended) {
     struct cld_fetch *fetch = request->fetch;
     struct cld_copies *copies = fetch->copies;
-    if (status)
-        fetch->failed = true;
+    if (status && (!fetch->error || is_kept(fetch->error)))
+        fetch->error = status;
     if (--fetch->missing)
         return;
     for (struct cld_segment *segment = copies->segments; segment; segment = segment->next) {
@@ -138,11 +162,13 @@ void cld_copies_arrive(struct cld_request *request, cl_int status, struct cld_en
          */
         if (segment->version > fetch->version)
             continue;
-        if (fetch->failed)
+        if (fetch->error && !is_kept(fetch->error))
             cld_set_remove(&segment->valid, fetch->worker);
-        else if (!fetch->is_partial) /* who waits asks for the rest */
+        else if (!fetch->error && !fetch->is_partial) /* who waits asks for the rest */
             segment->is_here = true;
     }
+    if (is_kept(fetch->error))
+        fail_waiting(fetch);
     cld_segments_join(copies, (struct cld_bytes_range){fetch->begin, fetch->end});
     fetch->next = ended->fetches;
     ended->fetches = fetch;

@@ -30,16 +30,18 @@ struct cld_worker {
     uint32_t answer_count;
     struct cld_answer *answers;
     struct cld_request *oldest, **newest; /* what it has not answered yet, in the order of sending */
-    struct cld_item *first, **last;       /* to be sent */
-    uint32_t under_way;                   /* frames that the other process has not handed on yet */
-    bool is_listed;                       /* among those that there may be something to send to: */
+    uint64_t answered;              /* when it last answered, or was sent something when it had nothing */
+    struct cld_item *first, **last; /* to be sent */
+    uint32_t under_way;             /* frames that the other process has not handed on yet */
+    bool is_listed;                 /* among those that there may be something to send to: */
     struct cld_worker *next_listed;
     struct cld_worker_set asked, reachable; /* workers that it is to connect with, and can send to */
     struct cld_link link;
     uint64_t due;    /* ns: what it has of launches on all workers is expected to take */
     uint64_t chosen; /* which of the launches that one worker executes was its last */
     uint32_t place;  /* its part's, of the launch that is looked at (choice.c), */
-    size_t held;     /* and bytes of what that uses */
+    size_t held;     /* bytes of what that uses, */
+    bool is_avoided; /* and whether others had better execute it */
 };
 
 /* Something to be sent, to one worker. */
@@ -73,7 +75,7 @@ struct cld_fetch {
     size_t begin, end;
     uint64_t version; /* of what was written last when it was asked for */
     uint32_t missing; /* parts */
-    bool failed;      /* one of these was an error */
+    cl_int error;     /* that one of these was; rather one by which it is lost */
     bool is_partial;  /* there was no memory to ask for all of it */
 };
 
@@ -199,6 +201,8 @@ struct cld_parts {
     bool is_chosen; /* whether it is to be cut, and who executes it if not */
     bool is_timed;  /* it was sent at `sent`, to workers that had nothing else to do */
     uint64_t sent;
+    uint64_t began; /* of a trial: when it was chosen as one */
+    struct cld_parts *next_trial;
     uint32_t count, unsent;
     uint32_t left; /* parts, and requests for sums, that have not ended */
     uint32_t sum_count;
@@ -243,6 +247,16 @@ void cld_parts_learn(const struct cld_parts *parts);
 /* A part has ended; the launch has, whether it was chosen or not. */
 void cld_part_leave(struct cld_launch_part *part);
 void cld_parts_end(struct cld_parts *parts, struct cld_event **again);
+
+/* Of its kernel others wait for it from now on, until it has ended or has taken long (whole.c). */
+void cld_trial_begin(struct cld_parts *parts);
+void cld_trial_end(struct cld_parts *parts, struct cld_event **again);
+
+/* From time to time: those that wait for what takes long do no more. */
+void cld_trials_look(struct cld_event **again);
+
+/* Whether it is busy with something that takes long, or may never end. */
+bool cld_is_held_up(const struct cld_worker *worker, uint64_t now);
 
 /* Adds commands that wait to those that look again. */
 void cld_wake(struct cld_event **waiting, struct cld_event **again);

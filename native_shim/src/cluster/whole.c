@@ -1,16 +1,70 @@
 /* Launches on the device that is all workers: how they are executed. Each part is a command of its own, for
  * one worker; the launch has ended when all parts have.
  *
- * Launches end in the order in which they were sent, so that one which need not wait for another here, for it
- * comes behind it on each worker, does not seem to have ended before it. */
+ * Launches of a queue in order end in the order in which they were sent, so that one which need not wait for
+ * another here, for it comes behind it on each worker, does not seem to have ended before it. */
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/mean.h"
 #include "cluster/internal.h"
 #include "kernel/kernel.h"
 #include "runtime/ready.h"
 
-static struct cld_parts *oldest, **newest = &oldest; /* that were sent; with the lock held */
+static struct cld_parts *trials; /* that others wait for; with the lock held */
+static double trial_time;        /* running mean, ns; 0: not known */
+
+/* ns; and how many times the usual is long. The first trials wait for compilers of workers, too. */
+#define LONG_AT_FIRST 4e9
+#define LEAST_LONG 2e9
+#define TIMES_USUAL 8
+
+static bool is_long(uint64_t since, uint64_t now) {
+    double limit = trial_time ? TIMES_USUAL * trial_time : LONG_AT_FIRST;
+    return (double)(now - since) > (limit > LEAST_LONG ? limit : LEAST_LONG);
+}
+
+bool cld_is_held_up(const struct cld_worker *worker, uint64_t now) {
+    return worker->oldest && is_long(worker->answered, now);
+}
+
+void cld_trial_begin(struct cld_parts *parts) {
+    parts->is_trial = true;
+    parts->began = cld_now();
+    parts->next_trial = trials;
+    trials = parts;
+}
+
+static void end_trial(struct cld_parts **link, struct cld_event **again) {
+    struct cld_parts *parts = *link;
+    struct cld_works *works = parts->command->kernel.info->works;
+    *link = parts->next_trial;
+    parts->is_trial = works->is_tried = false;
+    cld_wake(&works->waiting, again);
+}
+
+void cld_trial_end(struct cld_parts *parts, struct cld_event **again) {
+    struct cld_parts **link = &trials;
+    if (!parts->is_trial)
+        return;
+    while (*link != parts)
+        link = &(*link)->next_trial;
+    end_trial(link, again);
+    if (!atomic_load_explicit(&parts->command->error, memory_order_relaxed))
+        trial_time = cld_mean(trial_time, (double)(cld_now() - parts->began));
+}
+
+void cld_trials_look(struct cld_event **again) {
+    uint64_t now = cld_now();
+    for (struct cld_parts **link = &trials, *parts; (parts = *link);) {
+        if (!is_long(parts->began, now)) {
+            link = &parts->next_trial;
+            continue;
+        }
+        parts->command->kernel.info->works->trials = UINT32_MAX; /* others would be waited for as long */
+        end_trial(link, again);
+    }
+}
 
 /* The first part began when the launch did, and the last one ended when it did. */
 static void note_times(struct cld_parts *parts) {
@@ -28,6 +82,10 @@ static void note_times(struct cld_parts *parts) {
     command->elsewhere = CLD_SENT_WITH_TIMES;
 }
 
+static bool is_in_order(const struct cld_queue *queue) {
+    return !(queue->properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE);
+}
+
 /* With the lock held: one of its parts or sums has ended. The launches that have thereby. */
 static struct cld_event *leave(struct cld_parts *parts, cl_int status, struct cld_event **again) {
     struct cld_event *ended = NULL, **last = &ended;
@@ -41,18 +99,17 @@ static struct cld_event *leave(struct cld_parts *parts, cl_int status, struct cl
     cld_sums_end(parts, again);
     if (cld_is_timed(parts->command))
         note_times(parts);
-    if (!parts->is_sent) {
+    struct cld_queue *queue = parts->command->queue;
+    if (!parts->is_sent || !is_in_order(queue)) {
         parts->command->next = NULL;
         return parts->command;
     }
-    while (oldest && oldest->has_ended) {
-        *last = oldest->command;
+    while (queue->first_parts && queue->first_parts->has_ended) {
+        *last = queue->first_parts->command;
         (*last)->next = NULL;
         last = &(*last)->next;
-        oldest = oldest->next;
+        queue->first_parts = queue->first_parts->next;
     }
-    if (!oldest)
-        newest = &oldest;
     return ended;
 }
 
@@ -86,11 +143,14 @@ void cld_sum_arrive(const struct cld_request *request, cl_int status) {
 
 void cld_part_sent(struct cld_launch_part *part, struct cld_ready *ready) {
     struct cld_parts *parts = part->of;
+    struct cld_queue *queue = parts->command->queue;
     if (--parts->unsent)
         return;
     parts->is_sent = true;
-    *newest = parts;
-    newest = &parts->next;
+    if (is_in_order(queue)) {
+        *(queue->first_parts ? &queue->last_parts->next : &queue->first_parts) = parts;
+        queue->last_parts = parts;
+    }
     parts->command->elsewhere = CLD_SENT;
     cld_launch_release(parts->command, ready);
 }

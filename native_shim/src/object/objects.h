@@ -92,6 +92,9 @@ struct cld_queue {
     struct cld_device *local; /* whose threads execute what is done here: the device, or this machine's */
     uint64_t size;            /* of one on the device: bytes that what kernels have enqueued may take */
     _Atomic uint64_t used;    /* and that it takes */
+    /* In order, of the device that is all workers: launches that were sent, oldest first (cluster/whole.c).
+     */
+    struct cld_parts *first_parts, *last_parts;
 };
 
 /* AArch64's lock is larger by the size of one of these members. */

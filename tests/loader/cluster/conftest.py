@@ -169,25 +169,18 @@ def apart(distributed, environment, tmp_path) -> Iterator[Apart]:
     found.end()
 
 
-@pytest.fixture
-def ahead(distributed, environment, tmp_path) -> Iterator[Apart]:
-    """A cluster whose workers' clocks are ahead of this machine's, by 1000 seconds."""
-    prefix = ("unshare", "--time", "--monotonic", "1000", "--kill-child")
-    if not shutil.which("unshare") or subprocess.run([*prefix, "true"], check=False).returncode:
-        pytest.skip("needs unshare, and root")
-    found = Apart(tmp_path, environment, prefix, ["127.0.0.1", "127.0.0.1"])
-    yield found
-    found.end()
+DELAY = 50  # ms one way, of the slow link
 
 
-@pytest.fixture
-def far(distributed, environment, tmp_path) -> Iterator[Apart]:
-    """A cluster whose workers are behind a link with 50 ms of delay each way, which loses 1 % of packets."""
+@contextlib.contextmanager
+def behind_link(environment: dict[str, str], folder: Path, *prefix: str) -> Iterator[Apart]:
+    """A cluster whose workers are behind a link with DELAY, which loses 1 % of packets. prefix: of their
+    command lines."""
     if os.geteuid() or not os.path.exists("/dev/net/tun") or not shutil.which("ip"):
         pytest.skip("needs root, /dev/net/tun and ip")
     name = f"cld{os.getpid()}"
     link = subprocess.Popen(
-        [sys.executable, str(HERE / "slow_link.py"), name, "50", "1"],
+        [sys.executable, str(HERE / "slow_link.py"), name, str(DELAY), "1"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -197,7 +190,7 @@ def far(distributed, environment, tmp_path) -> Iterator[Apart]:
         addresses = link.stdout.readline().split()
         if not addresses:
             pytest.skip(f"there is no such link: {link.stderr.read()}")
-        found = Apart(tmp_path, environment, ("ip", "netns", "exec", name), addresses)
+        found = Apart(folder, environment, ("ip", "netns", "exec", name, *prefix), addresses)
         try:
             yield found
         finally:
@@ -205,3 +198,20 @@ def far(distributed, environment, tmp_path) -> Iterator[Apart]:
     finally:
         link.stdin.close()
         link.wait(timeout=20)
+
+
+@pytest.fixture
+def far(distributed, environment, tmp_path) -> Iterator[Apart]:
+    """A cluster whose workers are behind the slow link."""
+    with behind_link(environment, tmp_path) as found:
+        yield found
+
+
+@pytest.fixture
+def ahead(distributed, environment, tmp_path) -> Iterator[Apart]:
+    """The same, of workers whose clocks are ahead of this machine's, by 1000 seconds."""
+    prefix = ("unshare", "--time", "--monotonic", "1000", "--kill-child")
+    if not shutil.which("unshare") or subprocess.run([*prefix, "true"], check=False).returncode:
+        pytest.skip("needs unshare, and root")
+    with behind_link(environment, tmp_path, *prefix) as found:
+        yield found

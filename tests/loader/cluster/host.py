@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import array
 import ctypes
+import select
 import struct
 import sys
 import time
@@ -117,6 +118,15 @@ def devices() -> None:
     first = ctypes.c_void_p()
     host.cl.ok("clGetDeviceIDs", host.cl.platform(), cl.CL_DEVICE_TYPE_DEFAULT, 1, first, None)
     assert first.value == host.every[0]
+
+
+def memory() -> None:
+    """Prints how much workers have."""
+    host = Host(1)
+    for device in host.every[1:]:
+        size = host.cl.integer("clGetDeviceInfo", device, cl.CL_DEVICE_GLOBAL_MEM_SIZE)
+        assert host.cl.integer("clGetDeviceInfo", device, cl.CL_DEVICE_MAX_MEM_ALLOC_SIZE) <= size
+        print(size)
 
 
 def refusals() -> None:
@@ -419,6 +429,23 @@ def busy() -> None:
         assert found == [0] * right + [cl.CL_DEVICE_NOT_AVAILABLE] * (len(found) - right), found[right:]
     assert host.read(host.queues[1], y) == [others] * COUNT
     sys.stdin.readline()
+
+
+def steady() -> None:
+    """Uses two workers until there is a line to read; nothing fails."""
+    host = Host(1, 2)
+    host.build()
+    buffers = [host.buffer([0] * COUNT) for _ in host.queues]
+    increment = host.kernel("increment")
+    print("ready", flush=True)
+    turns = 0
+    while not select.select([sys.stdin], [], [], 0)[0]:
+        turns += 1
+        for queue, buffer in zip(host.queues, buffers, strict=True):
+            host.launch(queue, increment, COUNT, [buffer], 1)
+            host.cl.ok("clFlush", queue)
+        for queue, buffer in zip(host.queues, buffers, strict=True):
+            assert host.read(queue, buffer) == [turns] * COUNT
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import random
 import signal
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 
@@ -51,6 +52,46 @@ def test_stopped(own_cluster):
         os.kill(pid, signal.SIGKILL)
 
 
+def link_with(address: str) -> int:
+    """The process between a host and the cluster at an address, of which it is the only one."""
+    found = [
+        int(line.parent.name)
+        for line in Path("/proc").glob("[0-9]*/cmdline")
+        if {"cl_driver.cluster.link", address} <= set(line.read_text().replace("\0", " ").split())
+    ]
+    assert len(found) == 1
+    return found[0]
+
+
+def pause(pid: int, seconds: float) -> None:
+    """Stops a process for a while."""
+    os.kill(pid, signal.SIGSTOP)
+    time.sleep(seconds)
+    os.kill(pid, signal.SIGCONT)
+
+
+def starve(pid: int, seconds: float) -> None:
+    """Leaves a process a twentieth of a CPU."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        pause(pid, 0.95)
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize(
+    "whom, harm, seconds",
+    [("worker", pause, TIMEOUT / 2), ("worker", starve, 2 * TIMEOUT), ("link", pause, TIMEOUT + 2)],
+)
+def test_slow(own_cluster, whom, harm, seconds):
+    """Who is slow has not gone, and nobody has while the process between does not listen."""
+    host = own_cluster.start("steady", CL_DRIVER_CLUSTER_TIMEOUT=str(TIMEOUT))
+    assert host.stdout.readline() == "ready\n"
+    harm(own_cluster.pids[0] if whom == "worker" else link_with(own_cluster.address), seconds)
+    time.sleep(2)
+    host.communicate("\n", timeout=60)
+    assert host.returncode == 0
+
+
 def test_all_gone(own_cluster):
     def end():
         for pid in own_cluster.pids:
@@ -68,6 +109,27 @@ def test_while_contents_are_passed_on(own_cluster):
         taken = play(own_cluster, lambda pid=pid: os.kill(pid, signal.SIGKILL), "", "passing", wait, "ranges")
         assert taken < TIMEOUT, f"killed after {wait} s"
         own_cluster.wait_for_workers(2, pid)
+
+
+LIMITS = """
+import asyncio, socket, sys
+from cl_driver.cluster import connect
+
+async def main():
+    async with connect.open_client(sys.argv[1], 100) as client:
+        for connection in await connect.connections(client, 100):
+            end = connection._comm.stream.socket
+            assert end.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == 100_000
+            assert connection.carried().received > 0
+
+asyncio.run(main())
+"""
+
+
+def test_limit_of_the_kernel(cluster):
+    """A connection ends no sooner than a worker is taken for gone."""
+    command = [PYTHON, "-c", LIMITS, cluster.address]
+    subprocess.run(command, cwd=ROOT, env=cluster.environment, check=True, timeout=60)
 
 
 PEERS = """

@@ -98,7 +98,7 @@ def test_messages_that_take_long(far, tmp_path):
         CL_DRIVER_LOG="calls",
         CL_DRIVER_LOG_FILE=str(log),
     )
-    assert 4 <= log.read_text().count("one worker executes the launch of bodies") < 16
+    assert 16 <= log.read_text().count("one worker executes the launch of bodies") < 64
 
 
 def test_a_worker_that_is_killed(own_cluster):
@@ -110,3 +110,13 @@ def test_a_worker_that_is_killed(own_cluster):
     os.kill(own_cluster.pids[0], signal.SIGKILL)
     process.communicate("\n", timeout=120)
     assert process.returncode == 0
+
+
+@pytest.mark.parametrize("scene", ["trial", "alone"])
+def test_a_launch_that_never_ends(own_cluster, scene):
+    """What is independent of it ends."""
+    try:
+        own_cluster.run(scene, module="held_up", CL_DRIVER_CLUSTER=f"{own_cluster.address};whole")
+    finally:
+        for pid in own_cluster.pids:
+            os.kill(pid, signal.SIGKILL)

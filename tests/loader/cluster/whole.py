@@ -301,12 +301,13 @@ def little() -> None:
 
 
 def some_work() -> None:
-    """Some ms of work for each launch, whose parts want what the others have written."""
+    """Work for each launch that is far less than a message takes, also on a machine that is busy. Parts want
+    what the others have written, which is to be worth moving after some of them."""
     whole = Whole()
-    n = 1 << 13
+    n = 1 << 12
     values = RANDOM.random((n, 4), dtype=np.float32)
     buffers = [whole.array(values), whole.array(values)]
-    for step in range(16):
+    for step in range(64):
         whole.run("bodies", (n,), buffers[step % 2], buffers[1 - step % 2], np.uint32(n))
         whole.finish()
 

@@ -32,6 +32,13 @@ def test_memory_is_the_machines(tmp_path):
     assert global_memory_size(*machine(tmp_path, 1000)) == 1000 * 1024 // 4096 * 4096
 
 
+def test_a_setting_leaves_less(tmp_path, monkeypatch):
+    where = machine(tmp_path, 1 << 20)
+    for value, expected in (("100M", 100 << 20), ("8G", 1 << 30), ("1", 32 << 20)):
+        monkeypatch.setenv("CL_DRIVER_MEMORY", value)
+        assert global_memory_size(*where) == expected
+
+
 def test_the_tightest_group_of_the_hierarchy_counts(tmp_path):
     where = machine(tmp_path, 1 << 20, ["0::/a/b"], a__b__max="max\n", a__max="8192000\n", max="99999999\n")
     assert global_memory_size(*where) == 8192000

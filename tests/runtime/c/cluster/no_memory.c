@@ -282,6 +282,39 @@ static void try_large(long call) {
     is_told = was_told;
 }
 
+/* A worker has no memory for the first, or the second, of the messages that contents come in: what wants them
+ * fails, and what wants them later does not. */
+static void try_worker(int read, cl_int error, cl_int told) {
+    cl_int status, by = 1;
+    const size_t size = LARGE / (2 * sizeof(int));
+    memset(large, 5, LARGE);
+    kernel = make_kernel();
+    cl_mem buffer = clCreateBuffer(context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, LARGE, large, &status);
+    OK(status);
+    OK(clSetKernelArg(kernel, 0, sizeof buffer, &buffer));
+    OK(clSetKernelArg(kernel, 1, sizeof by, &by));
+    OK(clEnqueueNDRangeKernel(queues[0], kernel, 1, NULL, &size, NULL, 0, NULL, NULL));
+    OK(clFinish(queues[0]));
+    for (size_t i = 0; i < size; i++)
+        large[2 * i * sizeof(int)]++;
+    read_error = error;
+    read_countdown = read;
+    CHECK_IS(clEnqueueReadBuffer(queues[0], buffer, CL_TRUE, 0, LARGE, found_large, 0, NULL, NULL), told);
+    CHECK_IS(read_countdown, 0);
+    OK(clEnqueueReadBuffer(queues[0], buffer, CL_TRUE, 0, LARGE, found_large, 0, NULL, NULL));
+    CHECK(!memcmp(large, found_large, LARGE));
+    OK(clReleaseMemObject(buffer));
+    OK(clReleaseKernel(kernel));
+}
+
+static void try_workers(void) {
+    for (int read = 1; read <= 2; read++) {
+        try_worker(read, CL_OUT_OF_RESOURCES, CL_OUT_OF_RESOURCES);
+        try_worker(read, CL_OUT_OF_HOST_MEMORY, CL_OUT_OF_RESOURCES); /* the worker is the device */
+        try_worker(read, CL_MEM_OBJECT_ALLOCATION_FAILURE, CL_MEM_OBJECT_ALLOCATION_FAILURE);
+    }
+}
+
 /* Each call fails once, until there is none of that number. */
 static void try_all(void (*scene_of)(long), long least) {
     bool has_told = false, has_more = true;
@@ -309,6 +342,7 @@ int main(int argc, char **argv) {
     scene();
     CHECK(!is_told);
     OK(clReleaseKernel(kernel));
+    try_workers();
     try_all(try, 50);
     try_all(try_large, 5);
     return 0;

@@ -40,6 +40,8 @@ static struct {
     uint64_t number;
     struct cld_msg contents;
 } transfers[MOST_TRANSFERS];
+static _Atomic int read_countdown; /* reads until one is answered with an error; 0: none is */
+static _Atomic cl_int read_error;
 static uint8_t *stand_in_memory;
 static int stand_in_socket;
 
@@ -146,8 +148,9 @@ static void execute_read(struct stand_in_worker *worker, struct cld_msg *msg) {
     cld_put_list(&worker->answers, 4);
     cld_put_int(&worker->answers, CLD_DATA_MESSAGE);
     cld_put_int(&worker->answers, (int64_t)request);
-    cld_put_int(&worker->answers, CL_SUCCESS);
-    cld_put_bytes(&worker->answers, bytes_of(worker, number, offset, size), size);
+    bool fails = read_countdown && !--read_countdown;
+    cld_put_int(&worker->answers, fails ? read_error : CL_SUCCESS);
+    cld_put_bytes(&worker->answers, bytes_of(worker, number, offset, size), fails ? 0 : size);
 }
 
 static void execute_fill(struct stand_in_worker *worker, struct cld_msg *msg) {

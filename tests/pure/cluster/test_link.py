@@ -1,0 +1,141 @@
+"""When a worker counts as gone."""
+
+from __future__ import annotations
+
+import asyncio
+import mmap
+import socket
+
+import pytest
+
+from cl_driver.cluster import link
+from cl_driver.cluster.connect import Carried, Connection
+from cl_driver.cluster.link import Silence, Worker
+
+
+def test_silence():
+    silence = Silence(0.5)
+    assert [silence.turn(0) for _ in range(3)] == [0.5, 1, 1.5]
+    silence.end()
+    assert silence.turn(0) == 0.5
+    assert silence.turn(7) == 0 and silence.turn(7) == 0.5  # bytes are under way
+    silence.is_counted = False  # nobody listens
+    assert silence.turn(7) == 0.5
+    silence.is_counted = True
+    assert silence.turn(7) == 1
+
+
+class Comm:
+    """A connection of Dask's, as far as it is asked."""
+
+    def __init__(self, end: socket.socket) -> None:
+        self.stream = self
+        self.socket = end
+        self._write_buffer = bytearray(7)
+
+
+def test_carried():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        client = socket.create_connection(server.getsockname())
+        there, _ = server.accept()
+        with client, there:
+            connection = Connection("", Comm(client), [], "")
+            before = connection.carried()
+            client.sendall(bytes(100))
+            there.sendall(bytes(30))
+            client.recv(30, socket.MSG_WAITALL)
+            after = connection.carried()
+            assert after.written - before.written == 100
+            assert before.written - before.acknowledged == 7
+            assert after.received - before.received == 30
+            there.recv(100, socket.MSG_WAITALL)
+            # What fills the other side's memory is written, and is not acknowledged.
+            client.setblocking(False)
+            sent = 0
+            try:
+                while True:
+                    sent += client.send(bytes(1 << 20))
+            except BlockingIOError:
+                pass
+            full = connection.carried()
+            assert full.written - after.written == sent > full.acknowledged - after.acknowledged
+    assert Connection("", None, [], "").carried() == Carried()
+
+
+class Carrying:
+    """A connection that carries so many bytes a turn, both ways."""
+
+    address = ""
+
+    def __init__(self, received: int, acknowledged: int) -> None:
+        self.each = received, acknowledged
+        self.turns = 0
+
+    def carried(self) -> Carried:
+        self.turns += 1
+        received, acknowledged = (self.turns * each for each in self.each)
+        return Carried(acknowledged + 1000, acknowledged, received)
+
+    async def write(self, kind, value, payloads=()) -> None:
+        return
+
+    async def read(self) -> None:
+        await asyncio.sleep(60)
+
+    def close(self) -> None:
+        return
+
+
+def test_a_host_that_has_gone(monkeypatch):
+    """No worker has, of whom anybody should read."""
+    logged: list[str] = []
+    monkeypatch.setattr(link, "log", lambda _, text: logged.append(text))
+
+    class Host:
+        async def write(self, number, batch) -> None:
+            raise EOFError
+
+    class Answering(Carrying):
+        async def read(self):
+            return ["pong", 0, 1]
+
+    worker = Worker(0, Answering(0, 0), Host(), 10, [["", ""]])
+    asyncio.run(worker.run())
+    assert not logged
+    with pytest.raises(EOFError):
+        asyncio.run(_write_to_nobody())
+
+
+async def _write_to_nobody() -> None:
+    end, other = socket.socketpair()
+    reader, writer = await asyncio.open_connection(sock=end)
+    other.close()
+    host = link.Host(reader, writer, mmap.mmap(-1, 4096))
+    while True:
+        await host.write(0, bytes(1 << 16))
+
+
+def _turns(received: int, acknowledged: int) -> int:
+    """Until a worker that says nothing is gone; 200: it is not by then."""
+
+    class Host:
+        async def write(self, number, batch) -> None:
+            return
+
+    async def run() -> int:
+        connection = Carrying(received, acknowledged)
+        task = asyncio.ensure_future(Worker(0, connection, Host(), 0.02, [["", ""]]).run())
+        while not task.done() and connection.turns < 200:
+            await asyncio.sleep(0.001)
+        task.cancel()
+        return connection.turns
+
+    return asyncio.run(run())
+
+
+def test_bytes_are_signs_of_life():
+    silent = _turns(0, 0)
+    assert silent < 10
+    assert _turns(1, 0) >= 200
+    # Of what its machine has taken all up to the ping counts, 10 turns.
+    assert silent + 8 <= _turns(0, 100) <= silent + 12
