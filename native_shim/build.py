@@ -34,10 +34,10 @@ from cl_driver.frontend import corrections, find_clang  # noqa: E402
 
 WARNINGS = ["-Wall", "-Wextra", "-Werror"]
 COMPILE = ["-std=c11", "-fPIC", "-fvisibility=hidden", "-pthread"]
-# Folders of src/ whose code is to be small: what it does waits for messages and files.
-SMALL = ("cluster", "executor", "trace")
-# But not of these files there, whose functions are called for every number of every packet.
-FAST = ("trace/packet.c",)
+# Folders of src/ whose code is to be small: what it does waits for messages, files and people.
+SMALL = ("cluster", "executor", "profile", "python", "trace", "validation")
+# But not of these files there: what is called for every number of every packet, and what measures this machine.
+FAST = ("trace/packet.c", "profile/roofline.c")
 LINK = ["-shared", "-pthread", "-Wl,-z,nodelete", "-Wl,-Bsymbolic"]
 LIBRARIES = ["-ldl", "-lm"]
 

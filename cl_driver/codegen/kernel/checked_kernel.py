@@ -49,6 +49,8 @@ _DECLARATIONS = (
 class CheckedKernelEmitter(KernelEmitter):
     """Emits a kernel one work-item at a time, each of which does everything that it is to do."""
 
+    believes_bounds = False  # LLVM would take a pointer that is stepped from for another than null
+
     def __init__(self, module: ModuleText, plan: KernelPlan) -> None:
         super().__init__(module, plan)
         self.redundant = frozenset()

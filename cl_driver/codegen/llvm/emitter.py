@@ -108,6 +108,7 @@ class FunctionEmitter(FunctionText):
     """
 
     width = 1
+    believes_bounds = True  # that access chains which are said to stay in bounds do
     current: Block  # the SPIR-V block at hand
 
     def __init__(self, module: ModuleText, fast_math: FastMath | None = None) -> None:

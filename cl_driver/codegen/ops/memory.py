@@ -62,7 +62,8 @@ def access_chain(e: FunctionEmitter, i: Instruction) -> None:
     if isinstance(base, Variable) and base.builtin is not None:
         e.define_builtin_component(i, base, indices)
         return
-    inbounds = " inbounds" if i.op in (Op.InBoundsAccessChain, Op.InBoundsPtrAccessChain) else ""
+    is_inside = e.believes_bounds and i.op in (Op.InBoundsAccessChain, Op.InBoundsPtrAccessChain)
+    inbounds = " inbounds" if is_inside else ""
     pointer = e.operand(base)
     if e.is_spread(base):
         constant, terms = chain_terms(e, i)

@@ -147,6 +147,15 @@ clCreateBuffer)
   by work-item (2, 0, 0), group (0, 0, 0), local id (2, 0, 0)
 """,
     ),
+    "null pointer with an index": (
+        "  global int *p = n == 64 ? 0 : b; if (i == 2) p[70000] = 3;",
+        """write of 4 bytes by way of a null pointer
+  at program.cl:3:57
+      global int *p = n == 64 ? 0 : b; if (i == 2) p[70000] = 3;
+                                                            ^
+  by work-item (2, 0, 0), group (0, 0, 0), local id (2, 0, 0)
+""",
+    ),
     "nobody has written the buffer": (
         "  a[i] = b[i / 64 + 5];",
         """read of 4 bytes that nobody has written
