@@ -66,7 +66,8 @@ static struct cld_request *take_request(struct cld_worker *worker, uint64_t numb
     *link = request->next;
     if (!*link)
         worker->newest = link;
-    worker->answered = cld_now();
+    if (link == &worker->oldest)
+        worker->answered = cld_now();
     return request;
 }
 

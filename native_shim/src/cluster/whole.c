@@ -54,10 +54,25 @@ void cld_trial_end(struct cld_parts *parts, struct cld_event **again) {
         trial_time = cld_mean(trial_time, (double)(cld_now() - parts->began));
 }
 
+/* Of a launch that takes long, the workers that have not executed their parts are held up, whatever else they
+ * answered. Whether others are left: who waits for it would wait at these workers, too. */
+static bool leaves_others(struct cld_parts *parts, uint64_t now) {
+    struct cld_worker *worker;
+    for (uint32_t i = 0; i < parts->count; i++) {
+        worker = parts->parts[i].worker;
+        if (!parts->parts[i].arrived && worker->answered > parts->began)
+            worker->answered = parts->began;
+    }
+    for (uint32_t i = 0; (worker = cld_worker_at(i)); i++)
+        if (!worker->is_gone && !cld_is_held_up(worker, now))
+            return true;
+    return false;
+}
+
 void cld_trials_look(struct cld_event **again) {
     uint64_t now = cld_now();
     for (struct cld_parts **link = &trials, *parts; (parts = *link);) {
-        if (!is_long(parts->began, now)) {
+        if (!is_long(parts->began, now) || !leaves_others(parts, now)) {
             link = &parts->next_trial;
             continue;
         }
