@@ -36,7 +36,7 @@ WARNINGS = ["-Wall", "-Wextra", "-Werror"]
 COMPILE = ["-std=c11", "-fPIC", "-fvisibility=hidden", "-pthread"]
 # Folders of src/ whose code is to be small: what it does waits for messages, files and people.
 SMALL = ("cluster", "executor", "profile", "python", "trace", "validation")
-# But not of these files there: what is called for every number of every packet, and what measures this machine.
+# But not these files there: what is called for every number of every packet, and what measures the machine.
 FAST = ("trace/packet.c", "profile/roofline.c")
 LINK = ["-shared", "-pthread", "-Wl,-z,nodelete", "-Wl,-Bsymbolic"]
 LIBRARIES = ["-ldl", "-lm"]

@@ -30,7 +30,7 @@ struct cld_worker {
     uint32_t answer_count;
     struct cld_answer *answers;
     struct cld_request *oldest, **newest; /* what it has not answered yet, in the order of sending */
-    uint64_t answered;              /* since when `oldest` is that: what it was before was answered, or was none */
+    uint64_t answered; /* since when `oldest` is that: what it was before was answered, or was none */
     struct cld_item *first, **last; /* to be sent */
     uint32_t under_way;             /* frames that the other process has not handed on yet */
     bool is_listed;                 /* among those that there may be something to send to: */
