@@ -192,10 +192,11 @@ def test_null_strings(run):
 
 
 def test_a_definition_of_the_program_wins(run):
-    own = run(OWN + ASSERT + KERNEL, items=64, most=60)
-    assert own == (0, f"before\nown\n{SUM}\n", "")
-    for how in ("link", "library"):
-        assert run(SOURCE, OWN, how=how, most=60) == own
+    found = [run(OWN + ASSERT + KERNEL, items=64, most=60)]
+    found += [run(SOURCE, OWN, how=how, most=60) for how in ("link", "library")]
+    for status, text, errors in found:
+        *printed, total = text.splitlines()  # by two work-items, 13 and 61, which have no order
+        assert (status, sorted(printed), total, errors) == (0, ["before", "own"], str(SUM), "")
 
 
 @pytest.mark.parametrize(

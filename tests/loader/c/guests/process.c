@@ -175,8 +175,9 @@ static void *set_up_on_thread(void *unused) {
 static void scene_first_on_thread(int kib) {
     pthread_attr_t attributes;
     pthread_t thread;
+    long least = sysconf(_SC_THREAD_STACK_MIN), size = (long)kib << 10; /* it differs by architecture */
     pthread_attr_init(&attributes);
-    CHECK(!pthread_attr_setstacksize(&attributes, (size_t)kib << 10));
+    CHECK(!pthread_attr_setstacksize(&attributes, (size_t)(size < least ? least : size)));
     CHECK(!pthread_create(&thread, &attributes, set_up_on_thread, NULL));
     pthread_join(thread, NULL);
     use(3);
