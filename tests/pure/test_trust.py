@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cl_driver import trust
+from cl_driver import native, trust
 
 ROOT = Path(__file__).resolve().parents[2]
 EVERYTHING = """
@@ -96,3 +96,16 @@ def test_nothing_is_dumped_through_links_or_to_whom_one_must_wait_for(tmp_path):
     )
     subprocess.run([sys.executable, "-I", "-c", script], timeout=20, check=True)
     assert (tmp_path / "kept").read_text() == "kept" and (tmp_path / "k.ll").read_text() == "text"
+
+
+@pytest.mark.parametrize("trusted", [False, True])
+def test_which_python_processes_run(monkeypatch, trusted):
+    """An installed package records none; what is not trusted has no other than the one that C found."""
+    monkeypatch.setattr(native, "configuration", dict)
+    monkeypatch.setattr(native, "_found", [])
+    monkeypatch.setattr(trust, "_known", [trusted])
+    assert native.python() == sys.executable
+    native.use_python("/bin/true")
+    assert native.python() == "/bin/true"
+    native.use_python("/nonexistent/python")
+    assert native.python() == (sys.executable if trusted else "/nonexistent/python")
