@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import subprocess
 import sys
@@ -144,11 +145,16 @@ def test_a_table(tune):
 
 @pytest.mark.clock
 def test_times_are_of_launches(tune):
-    """Twice the work takes about twice the time."""
+    """Twice the work takes about twice the time: the least of some, as CPUs may share a core with others."""
     options = ("--global-size", "1024", "--no-options", "--local-size", "64", "--arg")
-    few, many = (tune("slow", *options, f"rounds={n}") for n in (20_000, 40_000))
-    assert few.returncode == many.returncode == 0
-    ((a, _),), ((b, _),) = rows(few.stdout).values(), rows(many.stdout).values()
+    least = {20_000: math.inf, 40_000: math.inf}
+    for _ in range(4):
+        for rounds in least:
+            done = tune("slow", *options, f"rounds={rounds}")
+            assert done.returncode == 0, done.stderr
+            ((time, _),) = rows(done.stdout).values()
+            least[rounds] = min(least[rounds], time)
+    a, b = least.values()
     assert 1.5 < b / a < 2.7
 
 
