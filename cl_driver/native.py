@@ -61,10 +61,9 @@ def python() -> str:
     from . import trust  # module_archive.py needs only the folders
 
     try:
-        recorded = configuration().get("python", [])
+        [path] = _found or configuration().get("python", [""])
     except OSError:
-        recorded = []
-    path = next(filter(None, [*_found, *recorded]), "")
+        path = ""
     if trust.may_run(path) or (path and not trust.is_trusted()):
         return path
     return sys.executable
