@@ -29,7 +29,8 @@ DOMAINS = {
 
 
 class Device:
-    """A device or sub-device. cpus: of its compute units; partition: the properties that made it, with 0."""
+    """A device or sub-device. cpus: of its compute units; partition: the properties that made it, with 0;
+    is_remote: it is a worker of a cluster."""
 
     invalid: ClassVar[int] = cl.CL_INVALID_DEVICE
 
@@ -39,6 +40,7 @@ class Device:
         self.cpus = cpus
         self.partition = partition
         self.parent = parent
+        self.is_remote = False
         self.limits = limits.host_limits()
 
     @property
@@ -69,7 +71,9 @@ def device_limits(device: Device, cpus: list[int]) -> list[Any]:
 def cluster_device(root: Device) -> tuple[int]:
     """The key of a peer for a worker of a cluster (4.2). To the control plane it is a part of the root:
     what is built for it here tells what its kernels are; the worker builds its own code."""
-    return (adopt(Device(root.cpus, (), root)),)
+    device = Device(root.cpus, (), root)
+    device.is_remote = True
+    return (adopt(device),)
 
 
 @entrypoint("clCreateSubDevices", Device)

@@ -310,7 +310,7 @@ DEVICE_INFO: dict[int, Row[Device]] = {
     cl.CL_DEVICE_OPENCL_C_ALL_VERSIONS: versions(
         lambda device: [
             ("OpenCL C", make_version(*version))
-            for version in capabilities.opencl_c_versions(device.limits.cpu)
+            for version in capabilities.opencl_c_versions(capabilities.features(device.limits.cpu))
         ]
     ),
     cl.CL_DEVICE_OPENCL_C_FEATURES: versions(

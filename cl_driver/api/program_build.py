@@ -11,6 +11,7 @@ from ..door import answers
 from ..frontend import options as compiler_options
 from ..log import log as report
 from .context import Context
+from .device import Device
 from .entrypoint import Lock, adopt, entrypoint, peer
 from .errors import CLError, require
 from .generated import enums as cl
@@ -48,18 +49,43 @@ def _options(text: bytes | None, stage: str) -> tuple[str, compiler_options.Buil
         raise CLError(_OPTION_ERRORS[stage], str(error)) from error
 
 
+def _groups(
+    program: Program, devices: list[int], options: str, texts: Iterable[bytes]
+) -> list[tuple[list[DeviceBuild], str]]:
+    """The builds for devices, those together that are compiled at once, with their options.
+
+    Workers of a cluster offer less than this machine, of which a text may make another program. texts: source
+    and headers.
+    """
+    builds = {key: program.build_of(key) for key in devices}
+    text = compiler_options.for_context(program.context.words, options)
+    apart = [key for key in builds if peer(key, Device).is_remote]
+    if apart:
+        from ..device import remote
+
+        if not remote.is_another_program([*texts, text.encode("utf-8", "surrogateescape")]):
+            apart = []
+    here = [build for key, build in builds.items() if key not in apart]
+    there = [builds[key] for key in apart]
+    groups = [(here, text), (there, compiler_options.for_context([compiler_options.REMOTE], text))]
+    return [group for group in groups if group[0]]
+
+
+def _first_failure(statuses: Iterable[int]) -> int:
+    return next((status for status in statuses if status), cl.CL_SUCCESS)
+
+
 def _start(
     program: Program,
-    builds: list[DeviceBuild],
-    options: str,
+    groups: list[tuple[list[DeviceBuild], str]],
     job: Callable[[], int],
     failure: int = cl.CL_BUILD_PROGRAM_FAILURE,
     arg_info: bool | None = None,
 ) -> None:
     """Marks the builds as in progress. What they had is gone: "whichever was performed last" counts.
 
-    failure: the status if there is nothing to do the job with. arg_info: DeviceBuild's; None leaves it as it
-    is.
+    groups: builds with their options. failure: the status if there is nothing to do the job with. arg_info:
+    DeviceBuild's; None leaves it as it is.
     """
 
     def do() -> int:
@@ -67,16 +93,18 @@ def _start(
             return job()
         except ImportError as error:
             report(1, f"the driver's files are not there any more: {error}")
-            for build in builds:
+            for build, _ in builds:
                 build.status, build.log = cl.CL_BUILD_ERROR, _FILES_ARE_GONE
             return failure
+
+    builds = [(build, options) for group, options in groups for build in group]
 
     with _starting:
         # "CL_INVALID_OPERATION if the build of a program executable for any of the devices listed in
         # device_list by a previous call to clBuildProgram for program has not completed."
         busy = any(build.status == cl.CL_BUILD_IN_PROGRESS for build in program.builds.values())
         require(not busy, cl.CL_INVALID_OPERATION, "an earlier build has not completed")
-        for build in builds:
+        for build, options in builds:
             build.status = cl.CL_BUILD_IN_PROGRESS
             build.options = options
             build.log = ""
@@ -90,7 +118,8 @@ def build_program(program: Program, devices: list[int] | None, options: bytes | 
     """Leaves the job to build a program for devices, None for all of its own (5.8.4). Raises CLError with the
     call's error codes."""
     text, parsed = _options(options, compiler_options.BUILD)
-    builds = [program.build_of(key) for key in (program.builds if devices is None else devices)]
+    devices = list(program.builds) if devices is None else devices
+    builds = [program.build_of(key) for key in devices]
     if program.origin == BINARY:
         # "If program is created with clCreateProgramWithBinary, then the program binary must be an executable
         # binary (not a compiled binary or library)." "CL_INVALID_BINARY if program is created with
@@ -102,24 +131,27 @@ def build_program(program: Program, devices: list[int] | None, options: bytes | 
         # program will be built as if options were the same as when the program binary was originally built."
         if options is None:
             text = builds[0].options
-        _start(program, builds, text, lambda: _finish_binaries(builds))
+        _start(program, [(builds, text)], lambda: _finish_binaries(builds))
         return
     # "CL_INVALID_OPERATION if program was not created with clCreateProgramWithSource, clCreateProgramWithIL
     # or clCreateProgramWithBinary."
     require(program.origin in (SOURCE, IL), cl.CL_INVALID_OPERATION, "the program has neither source nor IL")
     source, il, specialisation = program.source, program.il, dict(program.specialisation)
-    text = compiler_options.for_context(program.context.words, text)
+    groups = _groups(program, devices, text, [source])
 
     def job() -> int:
+        return _first_failure([build_for(*group) for group in groups])
+
+    def build_for(builds: list[DeviceBuild], options: str) -> int:
         from ..service import client
 
         if il is None:
-            executable, log = client.build_source(source, text)
+            executable, log = client.build_source(source, options)
         else:
-            executable, log = client.build([il], text, specialisation)
+            executable, log = client.build([il], options, specialisation)
         return _finish_executable(builds, executable, log, _failure(log, cl.CL_BUILD_PROGRAM_FAILURE))
 
-    _start(program, builds, text, job, arg_info=parsed.kernel_arg_info)
+    _start(program, groups, job, arg_info=parsed.kernel_arg_info)
 
 
 def _failure(log: str, usual: int) -> int:
@@ -142,7 +174,9 @@ def compile_program(
     """Leaves the job to compile a program for devices, None for all of it (5.8.5). headers: include names and
     keys of programs. Raises CLError with the call's error codes."""
     text, parsed = _options(options, compiler_options.COMPILE)
-    builds = [program.build_of(key) for key in (program.builds if devices is None else devices)]
+    devices = list(program.builds) if devices is None else devices
+    for key in devices:
+        program.build_of(key)
     # "CL_INVALID_OPERATION if program has no source or IL available".
     require(program.origin in (SOURCE, IL), cl.CL_INVALID_OPERATION, "the program has neither source nor IL")
     sources: dict[str, bytes] = {}
@@ -152,20 +186,23 @@ def compile_program(
             # encountered will be used."
             sources.setdefault(include_name.decode("utf-8", "surrogateescape"), peer(key, Program).source)
     source, il = program.source, program.il
-    text = compiler_options.for_context(program.context.words, text)
+    groups = _groups(program, devices, text, [source, *sources.values()])
 
     def job() -> int:
+        return _first_failure([compile_for(*group) for group in groups])
+
+    def compile_for(builds: list[DeviceBuild], options: str) -> int:
         from ..service import client
 
         spirv: bytes | None
         cut = None
         if il is None:
-            result = client.compile_source(source, text, sources)
+            result = client.compile_source(source, options, sources)
             spirv, log, cut = result.il, result.log, result.cut
         else:
             # A link of one module: it reads and checks it. Specialization constants keep their defaults:
             # "The values are used by a subsequent clBuildProgram call".
-            spirv, log = client.link([il], text)
+            spirv, log = client.link([il], options)
         return _finish_object(
             builds,
             cl.CL_PROGRAM_BINARY_TYPE_COMPILED_OBJECT,
@@ -176,7 +213,7 @@ def compile_program(
             cut,
         )
 
-    _start(program, builds, text, job, cl.CL_COMPILE_PROGRAM_FAILURE, parsed.kernel_arg_info)
+    _start(program, groups, job, cl.CL_COMPILE_PROGRAM_FAILURE, parsed.kernel_arg_info)
 
 
 @entrypoint("clLinkProgram", Context)
@@ -218,11 +255,10 @@ def link_program(
     text = compiler_options.for_context(context.words, text)
 
     def job() -> int:
-        done = [_link(*what, parsed.create_library, words) for what in links]
-        return next((status for status in done if status), cl.CL_SUCCESS)
+        return _first_failure([_link(*what, parsed.create_library, words) for what in links])
 
     builds = [result.builds[key] for key in linked]
-    _start(result, builds, text, job, cl.CL_LINK_PROGRAM_FAILURE, arg_info)
+    _start(result, [(builds, text)], job, cl.CL_LINK_PROGRAM_FAILURE, arg_info)
     return adopt(result), list(result.builds)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..door import answers
-from ..frontend.options import without_context
+from ..frontend.options import without_context, without_remote
 from .entrypoint import entrypoint
 from .errors import CLError, require
 from .generated import enums as cl
@@ -213,7 +213,7 @@ def _for_data_plane(executable: Executable, with_il: int) -> list[Any]:
         names=executable.names,
         blocks=len(executable.names) - len(executable.kernel_names),
         kernels=[_kernel(kernel, kernel.object_index) for kernel in kernels],
-        options=executable.options if with_il else None,
+        options=without_remote(executable.options) if with_il else None,
         il=executable.il if with_il else None,
     )
 

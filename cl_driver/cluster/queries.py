@@ -7,6 +7,7 @@ import struct
 from typing import TYPE_CHECKING, Any
 
 from ..api.generated import enums as cl
+from ..device import remote
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,31 +41,6 @@ _OWN = (
 # CLDRIVER_VERSION is none of CL_DEVICE_*.
 DRIVER_VERSION = 0x102D
 
-# Of what the driver can, what needs nothing of the host beyond memory objects and arguments. Sub-groups are
-# as long as a vector of the CPU, which the host does not know of the worker's.
-EXTENSIONS = frozenset((
-    "cl_ext_image_from_buffer", "cl_ext_image_raw10_raw12", "cl_ext_image_requirements_info",
-    "cl_ext_image_unorm_int_2_101010", "cl_ext_image_unsigned_10x6_12x4_14x2", "cl_khr_3d_image_writes",
-    "cl_khr_byte_addressable_store", "cl_khr_create_command_queue", "cl_khr_depth_images",
-    "cl_khr_expect_assume", "cl_khr_extended_async_copies", "cl_khr_extended_bit_ops",
-    "cl_khr_extended_versioning", "cl_khr_fp16", "cl_khr_fp64",
-    "cl_khr_global_int32_base_atomics", "cl_khr_global_int32_extended_atomics",
-    "cl_khr_il_program", "cl_khr_image2d_from_buffer", "cl_khr_int64_base_atomics",
-    "cl_khr_int64_extended_atomics", "cl_khr_integer_dot_product", "cl_khr_local_int32_base_atomics",
-    "cl_khr_local_int32_extended_atomics",
-    "cl_khr_spirv_linkonce_odr", "cl_khr_spirv_no_integer_wrap_decoration", "cl_khr_srgb_image_writes",
-))  # fmt: skip
-
-FEATURES = frozenset((
-    "__opencl_c_3d_image_writes", "__opencl_c_ext_image_raw10_raw12",
-    "__opencl_c_ext_image_unorm_int_2_101010", "__opencl_c_ext_image_unsigned_10x6_12x4_14x2",
-    "__opencl_c_images", "__opencl_c_read_write_images",
-    "__opencl_c_atomic_order_acq_rel", "__opencl_c_atomic_order_seq_cst", "__opencl_c_atomic_scope_device",
-    "__opencl_c_fp64", "__opencl_c_generic_address_space", "__opencl_c_int64",
-    "__opencl_c_integer_dot_product_input_4x8bit", "__opencl_c_integer_dot_product_input_4x8bit_packed",
-    "__opencl_c_work_group_collective_functions",
-))  # fmt: skip
-
 # Sizes and numbers of what remote devices do not have.
 _NONE_OF = {
     "uint": (
@@ -84,7 +60,6 @@ _NONE_OF = {
 _FORMATS = {"uint": "<I", "ulong": "<Q", "size_t": "<Q", "intptr_t": "<q"}
 
 _NAME_VERSION = struct.Struct("<I64s")  # cl_name_version
-_VERSION = 3 << 22  # 3.0.0, as cl_version
 _UINT, _ULONG = struct.Struct("<I"), struct.Struct("<Q")
 
 
@@ -108,18 +83,19 @@ def answers(ask: Callable[[int], bytes], host: str, cores: int) -> dict[int, byt
             found[number(name)] = struct.pack(_FORMATS[kind], 0)
     cpu = _text(ask(number("NAME")))
     found[number("NAME")] = f"{host}, {cores} {'core' if cores == 1 else 'cores'}: {cpu}".encode() + b"\0"
-    kept = [name for name in _text(ask(number("EXTENSIONS"))).split() if name in EXTENSIONS]
+    kept = [name for name in _text(ask(number("EXTENSIONS"))).split() if name in remote.EXTENSIONS]
     found[number("EXTENSIONS")] = " ".join(kept).encode() + b"\0"
-    found[number("EXTENSIONS_WITH_VERSION")] = _among(EXTENSIONS, ask(number("EXTENSIONS_WITH_VERSION")))
-    found[number("OPENCL_C_FEATURES")] = _among(FEATURES, ask(number("OPENCL_C_FEATURES")))
-    # OpenCL 3.1 has sub-groups.
-    found[number("VERSION")] = ask(number("VERSION")).replace(b"OpenCL 3.1 ", b"OpenCL 3.0 ")
-    found[number("NUMERIC_VERSION")] = _UINT.pack(
-        min(_VERSION, *_UINT.unpack(ask(number("NUMERIC_VERSION"))))
-    )
-    every = _NAME_VERSION.iter_unpack(ask(number("OPENCL_C_ALL_VERSIONS")))
+    every = ask(number("EXTENSIONS_WITH_VERSION"))
+    found[number("EXTENSIONS_WITH_VERSION")] = _among(remote.EXTENSIONS, every)
+    found[number("OPENCL_C_FEATURES")] = _among(remote.FEATURES, ask(number("OPENCL_C_FEATURES")))
+    major, minor = remote.OPENCL_VERSION
+    _, _, vendor = ask(number("VERSION")).split(b" ", 2)
+    found[number("VERSION")] = b"OpenCL %d.%d %s" % (major, minor, vendor)
+    found[number("NUMERIC_VERSION")] = _UINT.pack(_cl_version(remote.OPENCL_VERSION))
+    versions = {_cl_version(version) for version in remote.OPENCL_C_VERSIONS}
+    every = ask(number("OPENCL_C_ALL_VERSIONS"))
     found[number("OPENCL_C_ALL_VERSIONS")] = b"".join(
-        _NAME_VERSION.pack(*pair) for pair in every if pair[0] <= _VERSION
+        _NAME_VERSION.pack(*pair) for pair in _NAME_VERSION.iter_unpack(every) if pair[0] in versions
     )
     found[number("BUILT_IN_KERNELS")] = b"\0"
     found[number("BUILT_IN_KERNELS_WITH_VERSION")] = b""
@@ -137,6 +113,10 @@ def answers(ask: Callable[[int], bytes], host: str, cores: int) -> dict[int, byt
         orders | scopes | cl.CL_DEVICE_ATOMIC_SCOPE_WORK_ITEM
     )
     return found
+
+
+def _cl_version(version: tuple[int, int]) -> int:
+    return version[0] << 22 | version[1] << 12
 
 
 def _text(value: bytes) -> str:

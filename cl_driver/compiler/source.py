@@ -73,7 +73,7 @@ def compile_source(
 ) -> clang.FrontendResult:
     """OpenCL C to SPIR-V. headers: name in #include to text; is_whole, as_before: see opencl_c.compile().
     Nothing is raised: see opencl_c.compile()."""
-    language = clang.device_language()._replace(
+    language = clang.device_language(context.options.remote)._replace(
         fma=context.target.has_fma, half_fma=context.target.has_native_half
     )
     chosen = context.settings.get("CL_DRIVER_CLANG", "")

@@ -588,9 +588,9 @@ _FEATURES_OF_OPENCL_C_2 = frozenset((
 ))  # fmt: skip
 
 
-def opencl_c_versions(cpu: Cpu) -> tuple[tuple[int, int], ...]:
-    """The versions of OpenCL C that a device has."""
-    has_all = _FEATURES_OF_OPENCL_C_2.issubset(features(cpu))
+def opencl_c_versions(features: Iterable[str]) -> tuple[tuple[int, int], ...]:
+    """The versions of OpenCL C that a device with these features has."""
+    has_all = _FEATURES_OF_OPENCL_C_2.issubset(features)
     return tuple(sorted((*_REQUIRED_OPENCL_C, *[(2, 0)] * has_all)))
 
 

@@ -109,20 +109,28 @@ def _learn_unknown_extension(clang: Clang, errors: str) -> bool:
     return True
 
 
-@lru_cache(maxsize=1)
-def device_language() -> Language:
-    """What the device of this machine reports: the same rows that its queries come from."""
+@lru_cache(maxsize=2)
+def device_language(is_remote: bool = False) -> Language:
+    """What the device of this machine reports, or a worker of a cluster: the same rows that its queries come
+    from."""
     from ..device import capabilities, cpu
 
     host = cpu.host_cpu()
-    features = capabilities.features(host)
+    extensions, features = tuple(capabilities.extensions(host)), capabilities.features(host)
+    version = capabilities.OPENCL_VERSION
+    if is_remote:
+        from ..device import remote
+
+        extensions = tuple(name for name in extensions if name in remote.EXTENSIONS)
+        features = tuple(name for name in features if name in remote.FEATURES)
+        version = remote.OPENCL_VERSION
     return Language(
-        extensions=tuple(capabilities.extensions(host)),
+        extensions=extensions,
         features=features,
         images="__opencl_c_images" in features,
         fma=host.has_fma,
         half_fma=host.has_native_half,
-        version=capabilities.OPENCL_VERSION,
+        version=version,
     )
 
 

@@ -60,14 +60,17 @@ FIELDS: dict[str, Field] = {
     "zero_local": False,
     "zero_private": False,
     "terminate": False,
+    "remote": False,
 }
 
-# What the properties of a context ask for. Programs cannot give them as options: the driver puts them before
-# what they give (for_context()).
+# What the properties of a context ask for, and REMOTE. Programs cannot give them as options: the driver puts
+# them before what they give (for_context()).
+REMOTE = "-cld-remote"
 CONTEXT_WORDS: Flags = {
     "-cld-zero-local": ("zero_local",),
     "-cld-zero-private": ("zero_private",),
     "-cld-terminate": ("terminate",),
+    REMOTE: ("remote",),
 }
 
 # What each option sets, by where it is allowed.
@@ -173,6 +176,7 @@ class BuildOptions:
     zero_local: bool  # local memory is zeros when a work-group begins
     zero_private: bool  # private memory is zeros where the program does not say what it is
     terminate: bool  # kernels end when their context is terminated
+    remote: bool  # for workers of a cluster, which offer less (device/remote.py)
 
     def __init__(self, **given: Field) -> None:
         for name, default in FIELDS.items():
@@ -326,6 +330,12 @@ def without_context(text: str) -> tuple[list[str], str]:
             return words, text
         words.append(word)
         text = rest
+
+
+def without_remote(text: str) -> str:
+    """Options of for_context() for what is made of SPIR-V: the language of its source no longer matters."""
+    words, given = without_context(text)
+    return for_context((word for word in words if word != REMOTE), given)
 
 
 def parse(text: str | None, stage: str = BUILD, has_context: bool = False) -> BuildOptions:

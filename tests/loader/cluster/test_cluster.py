@@ -30,6 +30,12 @@ def test_images(cluster, scene):
     cluster.run(scene, module="imaging")
 
 
+@pytest.mark.parametrize("scene", ["macros", "failures", "properties", "versions"])
+def test_languages(cluster, scene):
+    """languages.py has the scenes."""
+    cluster.run(scene, module="languages")
+
+
 @pytest.mark.parametrize("scene", [("chances", "1"), ("chances", "2"), ("pieces",)], ids=" ".join)
 def test_ranges(cluster, scene):
     cluster.run(*scene, module="ranges")

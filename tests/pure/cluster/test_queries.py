@@ -8,6 +8,7 @@ import pytest
 
 from cl_driver.api.generated import enums as cl
 from cl_driver.cluster import queries
+from cl_driver.device import capabilities, remote
 
 
 def name_versions(*names: str) -> bytes:
@@ -27,7 +28,8 @@ def driver(query: int) -> bytes:
     if query == cl.CL_DEVICE_NUMERIC_VERSION:
         return struct.pack("<I", 3 << 22 | 1 << 12)
     if query == cl.CL_DEVICE_OPENCL_C_ALL_VERSIONS:
-        return struct.pack("<I64sI64s", 3 << 22 | 1 << 12, b"OpenCL C", 3 << 22, b"OpenCL C")
+        every = ((1, 2), (2, 0), (3, 0), (3, 1))
+        return b"".join(struct.pack("<I64s", i << 22 | j << 12, b"OpenCL C") for i, j in every)
     return struct.pack("<Q", query)
 
 
@@ -49,11 +51,13 @@ def test_what_is_absent_is_said_to_be():
 
 
 def test_version():
-    """OpenCL 3.1 has sub-groups."""
+    """OpenCL 3.1 has sub-groups, OpenCL C 2.0 pipes and kernels that enqueue kernels."""
     found = queries.answers(driver, "host", 1)
     assert found[cl.CL_DEVICE_VERSION] == b"OpenCL 3.0 of a vendor\0"
     assert found[cl.CL_DEVICE_NUMERIC_VERSION] == struct.pack("<I", 3 << 22)
-    assert found[cl.CL_DEVICE_OPENCL_C_ALL_VERSIONS] == struct.pack("<I64s", 3 << 22, b"OpenCL C")
+    assert found[cl.CL_DEVICE_OPENCL_C_ALL_VERSIONS] == struct.pack(
+        "<I64sI64s", 1 << 22 | 2 << 12, b"OpenCL C", 3 << 22, b"OpenCL C"
+    )
 
 
 def test_what_the_driver_does_not_have_is_no_query():
@@ -68,10 +72,26 @@ def test_what_the_driver_does_not_have_is_no_query():
 
 
 def test_extensions_are_known_ones():
-    from cl_driver.device import capabilities
+    rows = capabilities.CAPABILITIES
+    assert {name for row in rows for name in row.extensions} >= remote.EXTENSIONS
+    assert {name for row in rows for name in row.features} >= remote.FEATURES
 
-    known = {name for row in capabilities.CAPABILITIES for name in row.extensions}
-    assert known >= queries.EXTENSIONS
+
+@pytest.mark.parametrize(
+    ("text", "is_another"),
+    [
+        (b"kernel void k(global int *x) { x[get_global_id(0)] = __OPENCL_C_VERSION__; }", False),
+        (b"#ifdef cl_khr_fp64\n#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n#endif", False),
+        (b"#if __OPENCL_VERSION__ >= 200\n#endif", True),
+        (b"#pragma OPENCL EXTENSION cl_khr_subgroups : enable", True),
+        (b"#if defined(__opencl_c_device_enqueue)\n#endif", True),
+        (b"#define HAS(x) __opencl_c_##x", True),
+        (b'#inclu\\\nde "other.h"', True),
+        (b"#ifdef cl_khr_sub\\\r\ngroups\n#endif", True),
+    ],
+)
+def test_another_program(text, is_another):
+    assert remote.is_another_program([b"int x;", text]) is is_another
 
 
 def test_all_workers():
