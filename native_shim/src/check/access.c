@@ -64,10 +64,6 @@ static bool is_ordered_by_atomics(const struct cld_kcheck_thread *thread, uint64
     return atomic_load_explicit(&launch->released[group % RELEASED], memory_order_relaxed);
 }
 
-static inline uint64_t group_bits(const struct cld_kcheck_thread *thread) {
-    return CELL_ITEM & ~(((UINT64_C(1) << thread->launch->local_bits) - 1) << CELL_ITEM_AT);
-}
-
 /* Whether what a cell says is not ordered with an access of this work-item to the same bytes. */
 static inline bool is_concurrent(const struct cld_kcheck_thread *thread, uint64_t before, uint64_t now,
                                  bool is_local) {
@@ -348,8 +344,8 @@ static __attribute__((noinline)) void order(struct cld_kcheck_thread *thread, ui
     }
 }
 
-uint8_t *cld_kcheck_access(struct cld_kcheck_thread *thread, uint8_t *address,
-                           const struct cld_kcheck_site *site, uint64_t value) {
+uint8_t *access_in_full(struct cld_kcheck_thread *thread, uint8_t *address,
+                        const struct cld_kcheck_site *site, uint64_t value) {
     uint8_t *allowed = check(thread, address, site, site->size, value);
     if (site->kind == CLD_CHECK_ATOMIC) {
 #ifndef __x86_64__ /* other CPUs trap */

@@ -193,6 +193,15 @@ struct cld_kcheck_thread {
     uint8_t *nowhere;     /* reads 0; what is written there is forgotten */
 };
 
+/* Those of the group in a word of a cell. */
+static inline uint64_t group_bits(const struct cld_kcheck_thread *thread) {
+    return CELL_ITEM & ~(((UINT64_C(1) << thread->launch->local_bits) - 1) << CELL_ITEM_AT);
+}
+
+/* cld_kcheck_access() for what plain.c does not do alone. */
+uint8_t *access_in_full(struct cld_kcheck_thread *thread, uint8_t *address,
+                        const struct cld_kcheck_site *site, uint64_t value);
+
 /* Whether memory overlaps with what an argument has as constant. */
 bool range_has_constants(const struct cld_kcheck_launch *launch, const uint8_t *start, size_t size);
 
