@@ -32,13 +32,14 @@ SANITIZERS = ("", *(pytest.param(kind, marks=pytest.mark.long) for kind in ("thr
 PROGRAMS = (
     "objects", "events", "buffers", "share", "alone", "launch", "late_code", "counts", "printf",
     "no_threads", "value_code", "images", "storage", "native", "variants", "turns",
-    "cluster/extents", "cluster/worth", "cluster/choice", "cluster/no_memory", "cluster/executor",
-    "kernel/ab_trial",
+    "cluster/extents", "cluster/worth", "cluster/choice", "cluster/held_up", "cluster/no_memory",
+    "cluster/executor", "kernel/ab_trial",
 )  # fmt: skip
 WRAPPED = {
     "value_code": ["cld_now"],
     "turns": ["madvise", "mmap"],
     "cluster/choice": ["cld_worker_at", "cld_worker_count", "cld_worker_in"],
+    "cluster/held_up": ["cld_now", "cld_worker_at"],
     "cluster/executor": ["clCreateContext", "cld_launch_enqueue", "cld_remote_kernel_of"],
     "cluster/no_memory": [
         "cld_spawn",
