@@ -7,6 +7,7 @@ import subprocess
 import pytest
 
 from cl_driver.debugger import GDB_SCRIPT
+from tests.marks import needs_kernel
 
 
 def test_a_program_with_debug_information_runs(run_client):
@@ -47,6 +48,7 @@ def gdb(client, variables, tmp_path):
     return run
 
 
+@needs_kernel
 def test_gdb_stops_on_a_line_and_shows_it(gdb):
     text = gdb("program.cl:3")
     assert re.search(r"#0 .*helper .*program\.cl:3\n", text), text
@@ -54,11 +56,13 @@ def test_gdb_stops_on_a_line_and_shows_it(gdb):
     assert "return y + 1.0f;" in text
 
 
+@needs_kernel
 def test_gdb_stops_in_a_kernel(gdb):
     text = gdb("k")
     assert re.search(r"#0 .*k \(.*program\.cl:[56]\n", text), text
 
 
+@needs_kernel
 def test_gdb_shows_arguments_and_variables(gdb):
     text = gdb("program.cl:3", "info args", "info locals", "up", "info args", "info locals", "print *a@4")
     helper, kernel = text.partition("#1 ")[2].split("\n#1 ")
@@ -67,6 +71,7 @@ def test_gdb_shows_arguments_and_variables(gdb):
     assert re.search(r"^i = 0$", kernel, re.MULTILINE) and "{0, 1, 2, 3}" in kernel, text
 
 
+@needs_kernel
 def test_gdb_goes_to_work_items(gdb):
     text = gdb(
         "program.cl:3", "delete", "work-item 2", "info kernel", "print i", "info work-items", "work-item a"
@@ -76,6 +81,7 @@ def test_gdb_goes_to_work_items(gdb):
     assert "work-item X [Y [Z]]" in text
 
 
+@needs_kernel
 def test_gdb_goes_past_breakpoints_that_others_come_to(gdb):
     # Then the same one comes to the breakpoint, in helper: there is no other thread.
     commands = ("work-item 2", "print i", "continue", "up", "print i")
@@ -88,6 +94,7 @@ def test_gdb_commands_outside_of_kernels(gdb):
     assert text.count("No work-item here") == 3, text
 
 
+@needs_kernel
 def test_gdb_shows_what_is_kept_across_barriers(gdb):
     text = gdb(
         "program.cl:14", "info locals", "delete", "work-item 3", "info locals", "print cl_item.local_size"

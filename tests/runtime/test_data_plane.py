@@ -33,7 +33,7 @@ PROGRAMS = (
     "objects", "events", "buffers", "share", "alone", "launch", "late_code", "counts", "printf",
     "no_threads", "value_code", "images", "storage", "native", "variants", "turns",
     "cluster/extents", "cluster/worth", "cluster/choice", "cluster/held_up", "cluster/no_memory",
-    "cluster/executor", "kernel/ab_trial",
+    "cluster/executor", "kernel/ab_trial", "check/plain",
 )  # fmt: skip
 WRAPPED = {
     "value_code": ["cld_now"],

@@ -30,11 +30,18 @@ static inline struct target target_of(struct cld_kcheck_thread *thread, const st
 }
 
 /* Whether what a word of a cell says is of no concern: of another launch, and of local memory of another
- * group or from before the last barrier; or of this work-item, since then. */
+ * group or from before the last barrier. */
 static inline bool is_past(const struct cld_kcheck_thread *thread, uint64_t before, uint64_t now,
                            bool is_local) {
     uint64_t of_concern = is_local ? CELL_TAG | CELL_EPOCH | group_bits(thread) : CELL_TAG;
-    return ((before ^ now) & of_concern) != 0 || before == now;
+    return ((before ^ now) & of_concern) != 0;
+}
+
+/* What a cell is to say of a reader, as access.c has it, where what it says now is past. */
+static inline uint64_t reader(const struct cld_kcheck_thread *thread, uint64_t before, uint64_t now) {
+    bool is_of_group = !((before ^ now) & (CELL_TAG | group_bits(thread)));
+    bool was_plain = !(before & CELL_IS_ATOMIC) || before & CELL_PLAIN_BEFORE;
+    return is_of_group && was_plain ? now | CELL_PLAIN_BEFORE : now;
 }
 
 /* Whether a cell says of readers all that it can: many groups have read it. */
@@ -63,13 +70,14 @@ static inline bool note_plain(struct cld_kcheck_thread *thread, const uint8_t *a
         if (is_load && written)
             memcpy(&is_written, written, sizeof is_written);
         bool is_new = is_past(thread, read, now, target.is_local);
-        if (is_written != ALL_WRITTEN || !is_past(thread, write, now, target.is_local) ||
-            !(is_new || (is_load && is_said(read, now))))
+        if (is_written != ALL_WRITTEN || !(write == now || is_past(thread, write, now, target.is_local)) ||
+            !(is_new || read == now || (is_load && is_said(read, now))))
             return false;
         if (!is_load && written)
             memcpy(written, &is_written, sizeof is_written);
         if (is_new || !is_load) {
-            atomic_store_explicit(&shadow->cells[2 * at + is_load], now, memory_order_relaxed);
+            atomic_store_explicit(&shadow->cells[2 * at + is_load], is_load ? reader(thread, read, now) : now,
+                                  memory_order_relaxed);
             shadow->sites[2 * at + is_load] = (uint16_t)site->index;
         }
         written = written ? written + GRANULE : NULL;
