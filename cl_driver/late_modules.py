@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 # What may not be there yet when a context is made (tests/pure/test_late_modules.py).
 NAMES = (
-    "api.device_info", "api.device_info_extensions", "api.il", "api.info", "api.kernel", "api.on_demand",
-    "api.program", "api.program_binary", "api.program_build", "api.program_info", "device.arm_cores",
-    "device.capabilities",
-    "device.platform", "device.target", "frontend", "frontend.options", "jit.bundle", "jit.cache",
-    "jit.clang_paths", "jit.executable", "jit.identity", "jit.llvm_paths", "service.client",
-    "service.condition", "service.entries", "service.files", "service.kernels", "service.pool",
-    "service.protocol", "stages", "trace", "trace.writer", "version",
+    "api.device_info", "api.device_info_extensions", "api.il", "api.info", "api.kernel",
+    "api.on_demand", "api.program", "api.program_binary", "api.program_build", "api.program_info",
+    "device.arm_cores", "device.capabilities", "device.platform", "device.remote", "device.target",
+    "frontend", "frontend.options", "jit.bundle", "jit.cache", "jit.clang_paths", "jit.executable",
+    "jit.identity", "jit.llvm_paths", "service.client", "service.condition", "service.entries",
+    "service.files", "service.kernels", "service.pool", "service.protocol", "stages", "trace",
+    "trace.writer", "version",
 )  # fmt: skip
 # Of Python, what they import and what may be a library, which cannot be kept.
 _LIBRARIES = ("select", "_blake2")

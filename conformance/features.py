@@ -109,7 +109,7 @@ def _versions(device: Device) -> str:
         "What | Versions",
         [
             ("OpenCL", joined((capabilities.OPENCL_VERSION,)) + f", {platform.PROFILE}"),
-            ("OpenCL C", joined(capabilities.opencl_c_versions(device.limits.cpu))),
+            ("OpenCL C", joined(capabilities.opencl_c_versions(capabilities.features(device.limits.cpu)))),
             ("SPIR-V", joined(capabilities.SPIRV_VERSIONS)),
             ("Extended instruction sets", ", ".join(capabilities.SPIRV_INSTRUCTION_SETS)),
         ],

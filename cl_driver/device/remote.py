@@ -3,9 +3,6 @@ of the host beyond memory objects and arguments."""
 
 from __future__ import annotations
 
-import re
-from functools import lru_cache
-
 from .capabilities import CAPABILITIES, opencl_c_versions
 
 TYPE_CHECKING = False
@@ -36,21 +33,22 @@ FEATURES = frozenset((
     "__opencl_c_work_group_collective_functions",
 ))  # fmt: skip
 
-_CONTINUED = re.compile(rb"\\\r?\n")
-
 OPENCL_VERSION = (3, 0)  # OpenCL 3.1 has sub-groups
 OPENCL_C_VERSIONS = tuple(v for v in opencl_c_versions(FEATURES) if v <= OPENCL_VERSION)
 
 
-@lru_cache(maxsize=1)
-def _differences() -> re.Pattern[bytes]:
+def _words() -> tuple[bytes, ...]:
     """Macros that a worker lacks or has another value of; and how a text gets names that are not in it."""
     names = {name for row in CAPABILITIES for name in (*row.extensions, *row.features)}
-    words = "|".join(sorted(names - EXTENSIONS - FEATURES))
-    return re.compile(rf"\b(?:{words}|__OPENCL_VERSION__)\b|##|include".encode())
+    return (b"__OPENCL_VERSION__", b"##", b"include", *map(str.encode, names - EXTENSIONS - FEATURES))
 
 
 def is_another_program(texts: Iterable[bytes]) -> bool:
     """Whether a program for a worker may be another one than that for this machine's device. texts: its
     source, headers and options."""
-    return any(_differences().search(_CONTINUED.sub(b"", text)) for text in texts)
+    words = _words()
+    for text in texts:
+        joined = text.replace(b"\\\r\n", b"").replace(b"\\\n", b"")
+        if any(word in joined for word in words):
+            return True
+    return False
