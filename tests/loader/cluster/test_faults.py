@@ -211,8 +211,9 @@ def held(pid: int) -> list[int]:
 
 
 def test_hosts_killed(own_cluster):
-    """Hosts that die while they use workers leave nothing there."""
-    for turn in range(5):
+    """Hosts that die while they use workers leave nothing there. Workers make a thread that they keep, with
+    one of the first or a later one."""
+    for turn in range(8):
         host = own_cluster.start("busy")
         assert host.stdout.readline() == "ready\n"
         time.sleep(0.3)
@@ -226,7 +227,7 @@ def test_hosts_killed(own_cluster):
         if all(
             a <= b + more
             for one, two in zip(now, before, strict=True)
-            for a, b, more in zip(one, two, (0, 0, 16 << 10), strict=True)
+            for a, b, more in zip(one, two, (0, 1, 16 << 10), strict=True)
         ):
             return
         time.sleep(0.2)
