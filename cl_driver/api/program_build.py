@@ -54,12 +54,13 @@ def _groups(
 ) -> list[tuple[list[DeviceBuild], str]]:
     """The builds for devices, those together that are compiled at once, with their options.
 
-    Workers of a cluster offer less than this machine, of which a text may make another program. texts: source
+    Workers of a cluster offer less than this machine, of which a source may make another program. texts: it
     and headers.
     """
     builds = {key: program.build_of(key) for key in devices}
     text = compiler_options.for_context(program.context.words, options)
-    apart = [key for key in builds if peer(key, Device).is_remote]
+    is_source = program.origin == SOURCE
+    apart = [key for key in builds if is_source and peer(key, Device).is_remote]
     if apart:
         from ..device import remote
 

@@ -61,9 +61,7 @@ def macros() -> None:
     host.program = host.cl.program(host.context, '#include "find.h"\n' + STORE)
     header = host.cl.program(host.context, FIND)
     names, headers = [b"find.h"], [header]
-    host.cl.ok(
-        "clCompileProgram", host.program, 0, None, OPTIONS, 1, headers, names, None, None
-    )  # fmt: skip
+    host.cl.ok("clCompileProgram", host.program, 0, None, OPTIONS, 1, headers, names, None, None)
     host.program = host.cl.make("clLinkProgram", host.context, 0, None, None, 1, [host.program], None, None)
     _check_stored(host)
 
