@@ -235,8 +235,7 @@ def _build(builder: Builder, allow_missing: bool) -> None:
         _build_libraries(builder, allow_missing)
         said = library.communicate()[1]
     except BaseException:
-        library.send_signal(signal.SIGINT)  # it ends its clang
-        library.communicate()
+        _end(library)
         raise
     if library.returncode:
         raise BuildError(f"the builtin library: {said.strip()}")
@@ -254,7 +253,19 @@ def _begin_builtins(output: Path) -> subprocess.Popen[str]:
         stdin=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
+        process_group=0,
     )
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    """And what it has started, of which it may not know yet. process: its group's first."""
+    for number in (signal.SIGINT, signal.SIGKILL):
+        os.killpg(process.pid, number)
+        try:
+            process.communicate(timeout=2)
+            return
+        except subprocess.TimeoutExpired:
+            pass
 
 
 def _build_libraries(builder: Builder, allow_missing: bool) -> None:

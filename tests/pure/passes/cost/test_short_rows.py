@@ -2,8 +2,9 @@
 
 import pytest
 
-from cl_driver.device.target import host_target
+from cl_driver.device.target import make_target
 from cl_driver.passes.cost.short_rows import has_idle_lanes, lanes_that_rows_fill, linear_lanes_pay
+from tests.cpus import ZEN3
 
 from ..support import compile_cl, make_plan
 
@@ -20,7 +21,7 @@ def pays(body, size, width=8, of_rows=8) -> bool:
     module = compile_cl(f"{HEAD} {IDS} {body} }}")
     rows = make_plan(module, "k", width=of_rows)
     linear = make_plan(module, "k", width=width, linear_lanes=True, linear_group=size)
-    return linear_lanes_pay(rows, linear, host_target("x86-64-v3"))
+    return linear_lanes_pay(rows, linear, make_target(ZEN3))
 
 
 @pytest.mark.parametrize(
