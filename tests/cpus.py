@@ -12,7 +12,7 @@ SKYLAKE = Cpu(
     ),
     2000,
 )
-_AVX512 = frozenset("avx512vbmi avx512_vbmi2 avx512_bitalg avx512_vpopcntdq avx512_bf16 gfni vpclmulqdq".split())
+_AVX512 = frozenset("avx512vbmi avx512_vbmi2 avx512_bitalg avx512_vpopcntdq gfni vpclmulqdq".split())
 _AVX2 = frozenset(flag for flag in SKYLAKE.flags if "avx512" not in flag)
 ZEN3 = Cpu("x86_64", "Zen 3", "AuthenticAMD", _AVX2, 3000)
 ZEN4 = Cpu("x86_64", "Zen 4", "AuthenticAMD", SKYLAKE.flags | _AVX512, 3000)

@@ -133,8 +133,8 @@ def test_launches_that_do_not_suit_the_kernel(cpu):
 
 
 # What a loop of atomics is replaced by, and between which factors the gain is, of AMD's cores and of Intel's:
-# 1.0 to 1.5, 3.2 to 4.7, 7 to 9 and 3.9 to 5.2 were measured on a Zen 3, 1.9 to 2.3, 8.6 to 18, 7.6 to 9.4 and
-# 2.9 to 3.5 on a Sapphire Rapids (64 bytes for each work-item, 3840 of them, one thread).
+# 1.0 to 1.5, 3.2 to 4.7, 7 to 9 and 3.9 to 5.2 were measured on a Zen 3, 1.9 to 2.3, 8.6 to 18, 7.6 to 9.4
+# and 2.9 to 3.5 on a Sapphire Rapids (64 bytes for each work-item, 3840 of them, one thread).
 ATOMICS = {
     "atomic_inc(bins + in[i + j * n]);": ("a copy in local memory", (1.15, 2.6), (1.15, 3.4)),
     "atomic_add(bins, in[i + j * n]);": ("a variable of each work-item", (2, 16), (4, 20)),
