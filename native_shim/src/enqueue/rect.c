@@ -113,7 +113,9 @@ static cl_int copy_rect(cl_command_queue command_queue, cl_mem source_handle, cl
     CLD_REQUIRE(!cld_same_memory(source, destination) ||
                     !cld_rects_overlap(source->data + from.offset, &from, region,
                                        destination->data + to.offset, &to, region),
-                CL_MEM_COPY_OVERLAP, "the regions overlap in one buffer");
+                CL_MEM_COPY_OVERLAP,
+                "the regions overlap in one buffer, with rows %zu and slices %zu bytes apart", from.row,
+                from.slice);
     struct cld_copy_region copy = cld_rectangle(destination->data, &to, source->data, &from, region);
     return cld_enqueue_copy(queue, CL_COMMAND_COPY_BUFFER_RECT, source, destination, &copy, false, wait);
 }
