@@ -97,7 +97,7 @@ class Program:
     def build_used_by(self, device: int) -> DeviceBuild:
         """The device's own build, or where it has none that of the nearest ancestor that has one (5.8: "If a
         program binary has not been built for a sub-device, the program binary associated with the parent
-        device will be used")."""
+        device will be used"). Workers of a cluster are no sub-devices."""
         own = self.build_of(device)
         peers = {key: peer(key, Device) for key in self.builds}
         ancestor: Device | None = peers[device]
@@ -106,7 +106,7 @@ class Program:
                 build = self.builds[key]
                 if candidate is ancestor and (build.status != cl.CL_BUILD_NONE or build.is_ready_binary):
                     return build
-            ancestor = ancestor.parent
+            ancestor = None if ancestor.is_remote else ancestor.parent
         return own
 
     @property

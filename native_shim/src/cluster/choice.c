@@ -18,11 +18,15 @@
 /* Launches of a kernel that are cut for what they tell. */
 enum { MOST_TRIALS = 2 };
 
+/* More messages are never for nothing, whatever a busy machine made of the few that were measured: launches of
+ * little work would stay cut for ever by that, since it costs contents to put an end to it. */
+#define LEAST_RATIO 1.05
+
 /* ns; of so many launches that it can be added up. */
 #define MOST_DUE ((uint64_t)1 << 40)
 
 /* Running mean: the time that messages of a launch in parts take, until the last one has come back, divided
- * by that of a message alone; 0: not known, and taken for 1. Either time depends on what else machines do. */
+ * by that of a message alone; 0: not known. Either time depends on what else machines do. */
 static double parts_ratio;
 
 static uint64_t chosen_count; /* launches that one worker executes */
@@ -198,7 +202,7 @@ static bool look_at_parts(struct cld_parts *parts, double time, double part, con
     way->contents += most;
     if (part)
         way->execution = time * part;
-    way->messages = longest * (parts_ratio > 1 ? parts_ratio : 1);
+    way->messages = longest * (parts_ratio > LEAST_RATIO ? parts_ratio : LEAST_RATIO);
     return true;
 }
 

@@ -4,6 +4,7 @@ Scenes end with an exception where something is not as it should be."""
 
 from __future__ import annotations
 
+import struct
 import sys
 
 from cl_driver.api.generated import enums as cl
@@ -83,6 +84,22 @@ def failures() -> None:
     assert "no sub-groups" in log
     assert not host.cl.text("clGetProgramBuildInfo", host.program, host.devices[0], cl.CL_PROGRAM_BUILD_LOG)
     assert _stored(host, host.queues[0]) == 1
+
+
+def built_for_one() -> None:
+    """A program that was built for this machine's device has nothing that a worker could execute, and the
+    other way round."""
+    for built, other in ((0, 1), (1, 0)):
+        host = Host(0, 2)
+        host.program = host.cl.program(host.context, FIND + STORE)
+        host.cl.ok("clBuildProgram", host.program, 1, [host.devices[built]], OPTIONS, None, None)
+        status = _build_info(host, host.devices[other], cl.CL_PROGRAM_BUILD_STATUS)
+        assert status == cl.CL_BUILD_NONE
+        kernel, x = host.kernel("store"), host.buffer()
+        host.cl.ok("clSetKernelArg", kernel, 0, 8, struct.pack("<Q", x))
+        launch = ("clEnqueueNDRangeKernel", host.queues[other], kernel, 1, None, [100], None, 0, None, None)
+        assert host.cl.fails(*launch) == cl.CL_INVALID_PROGRAM_EXECUTABLE
+        assert _stored(host, host.queues[built]) == FOUND[built]
 
 
 def properties() -> None:

@@ -30,7 +30,7 @@ def test_images(cluster, scene):
     cluster.run(scene, module="imaging")
 
 
-@pytest.mark.parametrize("scene", ["macros", "failures", "properties", "versions"])
+@pytest.mark.parametrize("scene", ["macros", "failures", "built_for_one", "properties", "versions"])
 def test_languages(cluster, scene):
     """languages.py has the scenes."""
     cluster.run(scene, module="languages")
