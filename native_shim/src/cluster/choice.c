@@ -18,8 +18,8 @@
 /* Launches of a kernel that are cut for what they tell. */
 enum { MOST_TRIALS = 2 };
 
-/* More messages are never for nothing, whatever a busy machine made of the few that were measured: launches of
- * little work would stay cut for ever by that, since it costs contents to put an end to it. */
+/* More messages are never for nothing, whatever a busy machine made of the few that were measured: launches
+ * of little work would stay cut for ever by that, since it costs contents to put an end to it. */
 #define LEAST_RATIO 1.05
 
 /* ns; of so many launches that it can be added up. */

@@ -188,6 +188,7 @@ static struct cld_way way_in_parts(double time, double share_of_longest, size_t 
         way.messages = link.trip > way.messages ? link.trip : way.messages;
     }
     way.contents += most;
+    way.messages *= 1.05; /* nothing is known of several messages */
     way.execution = share_of_longest ? time * share_of_longest : way.execution;
     return way;
 }
