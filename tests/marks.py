@@ -26,7 +26,7 @@ IS_EMULATED = _is_emulated()
 needs_kernel = pytest.mark.skipif(
     IS_EMULATED,
     reason="qemu's user emulation has no limits of memory, set-user-ID programs, seccomp, subreapers, "
-    "ptrace, scheduling of threads and partial reads of other memory; it has its own needs",
+    "ptrace, scheduling of threads, partial reads of other memory and TCP_INFO; it has its own needs",
 )
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from conformance import cts, expectations
+from tests.marks import needs_kernel
 
 ROOT = Path(__file__).resolve().parents[3]
 # The last argument names the sub-test. $PIDS is a file for the processes that are to be gone afterwards.
@@ -114,6 +115,7 @@ def test_what_is_expected_does_not_fail_the_run(build, tmp_path, monkeypatch, ca
     assert "unexpected" not in capsys.readouterr().out
 
 
+@needs_kernel
 def test_outcomes_reasons_logs_and_reports(ran, build, tmp_path):
     assert outcomes(ran) == EXPECTED
     # Nothing is left of what hung, nor of what a sub-test that passed had started in a session of its own.

@@ -11,6 +11,7 @@ import pytest
 from cl_driver.cluster import link
 from cl_driver.cluster.connect import Carried, Connection
 from cl_driver.cluster.link import Silence, Worker
+from tests.marks import needs_kernel
 
 
 def test_silence():
@@ -34,6 +35,7 @@ class Comm:
         self._write_buffer = bytearray(7)
 
 
+@needs_kernel
 def test_carried():
     with socket.create_server(("127.0.0.1", 0)) as server:
         client = socket.create_connection(server.getsockname())
