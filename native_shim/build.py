@@ -9,6 +9,7 @@ Needs a C compiler, clang, the OpenCL headers, Python's headers and cffi. Only w
 from __future__ import annotations
 
 import argparse
+import contextlib
 import fcntl
 import os
 import shlex
@@ -260,7 +261,8 @@ def _begin_builtins(output: Path) -> subprocess.Popen[str]:
 def _end(process: subprocess.Popen[str]) -> None:
     """And what it has started, of which it may not know yet. process: its group's first."""
     for number in (signal.SIGINT, signal.SIGKILL):
-        os.killpg(process.pid, number)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, number)
         try:
             process.communicate(timeout=2)
             return
