@@ -9,9 +9,9 @@ archive, and runs them. With a --python of another version the driver works thro
 from __future__ import annotations
 
 import argparse
+import shutil
 import subprocess
 import sys
-import tarfile
 from pathlib import Path
 
 from peers import WORK, environment
@@ -60,8 +60,7 @@ def prepare(python: str) -> tuple[Path, Path]:
     archive = max(archives.glob("pyopencl-*.tar.gz"))
     source = archives / archive.name.removesuffix(".tar.gz")
     if not source.exists():
-        with tarfile.open(archive) as packed:
-            packed.extractall(archives, filter="data")
+        shutil.unpack_archive(archive, archives)
     return interpreter, source / "test"
 
 

@@ -156,16 +156,20 @@ def _unpack(path: Path, out: Path) -> None:
             archive.extractall(out)
     elif tarfile.is_tarfile(path):
         with tarfile.open(path) as archive:
-            # Links between folders and names with odd modes are no loss: only texts are wanted.
-            archive.extractall(out, filter=_regular)
+            _extract_texts(archive, out.resolve())
     else:
         shutil.copy(path, out)
 
 
-def _regular(member: tarfile.TarInfo, path: str) -> tarfile.TarInfo | None:
-    if not (member.isfile() or member.isdir()):
-        return None
-    try:
-        return tarfile.data_filter(member, path)
-    except tarfile.FilterError:
-        return None
+def _extract_texts(archive: tarfile.TarFile, out: Path) -> None:
+    """Regular files that stay in the folder. Links between folders and odd modes are no loss; Debian 12's
+    Python has no filters for extractall()."""
+    for member in archive:
+        target = (out / member.name).resolve()
+        if not member.isfile() or not target.is_relative_to(out):
+            continue
+        content = archive.extractfile(member)
+        assert content is not None  # of a regular file
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with content, open(target, "wb") as copy:
+            shutil.copyfileobj(content, copy)
