@@ -2,6 +2,7 @@
 
 from cl_driver.device.cpu import Cpu
 
+# Of no vendor: without what the driver knows of Intel's dividers.
 SKYLAKE = Cpu(
     "x86_64",
     "Skylake",

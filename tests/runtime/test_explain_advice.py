@@ -15,7 +15,7 @@ from tests.cpus import SAPPHIRE_RAPIDS, SKYLAKE, ZEN3, ZEN4
 
 pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="names levels of x86-64")
 
-# With AVX2 and AVX-512, of both vendors: what costs most differs.
+# With AVX2 and AVX-512, of AMD and others: what costs most differs.
 CPUS = {
     "Zen 3": (ZEN3, ""),
     "Zen 4": (ZEN4, ""),
