@@ -48,6 +48,15 @@ static void finish(void) {
         CHECK(clFinish(queues[i]));
 }
 
+/* What is enqueued on a worker that has gone ends at once: such times are none. */
+static void check_available(void) {
+    for (cl_uint i = 0; i <= worker_count; i++) {
+        cl_bool is_available = CL_FALSE;
+        CHECK(clGetDeviceInfo(devices[i], CL_DEVICE_AVAILABLE, sizeof is_available, &is_available, NULL));
+        CHECK(is_available ? CL_SUCCESS : CL_DEVICE_NOT_AVAILABLE);
+    }
+}
+
 static double run_programs(int count) {
     static int number;
     double taken = 0;
@@ -143,12 +152,15 @@ int main(int argc, char **argv) {
         launch(i, kernels[i]);
     }
     finish();
+    check_available();
     puts("ready");
     fflush(stdout);
     char what[16];
     int number;
     while (scanf("%15s %d", what, &number) == 2) {
-        printf("%.9f\n", run(what, number));
+        double taken = run(what, number);
+        check_available();
+        printf("%.9f\n", taken);
         fflush(stdout);
     }
     return 0;

@@ -43,6 +43,9 @@ class Connection:
     async def read(self) -> list[Any]:
         return await self._answers.get()
 
+    def carried(self) -> connect.Carried:
+        return connect.Carried()
+
     def close(self) -> None:
         pass
 
