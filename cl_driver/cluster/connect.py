@@ -135,11 +135,31 @@ async def open_client(place: str, timeout: float) -> AsyncIterator[Any]:
             await client.close()
 
 
-async def connections(client: Any, timeout: float) -> list[Connection]:
-    """Connections with all workers that have this driver, MOST_WORKERS at most, in the order of their
-    addresses. timeout: seconds for each step."""
+@contextlib.asynccontextmanager
+async def arrivals(client: Any) -> AsyncIterator[asyncio.Queue[str]]:
+    """The addresses of workers that come from now on."""
+    found: asyncio.Queue[str] = asyncio.Queue()
+
+    def note(event: tuple[float, Any]) -> None:
+        _, what = event
+        if isinstance(what, dict) and what.get("action") == "add-worker":
+            found.put_nowait(str(what["worker"]))
+
+    client.subscribe_topic("all", note)
     try:
-        found = await asyncio.wait_for(client.run(worker.attach, on_error="return"), timeout)
+        yield found
+    finally:
+        client.unsubscribe_topic("all")  # or the scheduler tells this client, which has gone, of its end
+
+
+async def connections(
+    client: Any, timeout: float, addresses: list[str] | None = None, most: int = messages.MOST_WORKERS
+) -> list[Connection]:
+    """Connections with workers that have this driver, so many at most, in the order of their addresses.
+    timeout: seconds for each step; addresses: of all that are asked; None: all workers are. ConnectError."""
+    try:
+        asked = client.run(worker.attach, workers=addresses, on_error="return")
+        found = await asyncio.wait_for(asked, timeout)
     except TimeoutError as error:
         raise ConnectError(f"the workers have not answered for {timeout:g} seconds") from error
     wanted = []
@@ -148,9 +168,9 @@ async def connections(client: Any, timeout: float) -> list[Connection]:
             wanted.append(address)
         else:
             log(1, f"cluster: {address} is no device: {version!r} instead of cl_driver {VERSION}")
-    if len(wanted) > messages.MOST_WORKERS:
-        log(1, f"cluster: {len(wanted)} workers, of which the first {messages.MOST_WORKERS} are devices")
-        del wanted[messages.MOST_WORKERS :]
+    if len(wanted) > most:
+        log(1, f"cluster: {len(wanted)} workers, of which the first {most} are devices")
+        del wanted[most:]
     opened = await asyncio.gather(*(_open(client, address, timeout) for address in wanted))
     return [connection for connection in opened if connection is not None]
 

@@ -5,7 +5,8 @@ It has Dask's distributed, which the host's process never loads, and hands on ba
 is looked at here. The socket carries frames both ways: a worker's number (u32), the kind (u16), the number of
 payloads (u16), the size of a batch (u64), where each payload is and its size (u64 both), the batch. The host
 begins with the memory that payloads are in; the first frame to it has the devices, [[address, [[query,
-value], ...]], ...], of which the one without an address is all others.
+value], ...]], ...], of which the one without an address is all others. Workers that come later have a frame
+each.
 """
 
 from __future__ import annotations
@@ -113,6 +114,10 @@ class Host:
         except ConnectionError as error:
             raise EOFError("the host has gone") from error
 
+    def add(self, worker: bytes) -> None:
+        """Tells of a worker that has come later."""
+        self._writer.write(_HEAD.pack(messages.NOBODY, messages.WORKER_FRAME, 0, len(worker)) + worker)
+
     async def _put(self, payload: memoryview) -> bytes:
         size = payload.nbytes
         async with self._has_places:
@@ -153,6 +158,8 @@ class Worker:
     def __init__(
         self, number: int, connection: Connection, host: Host, timeout: float, peers: list[list[str]]
     ) -> None:
+        self.address = connection.address
+        self.is_gone = False
         self._number = number
         self._connection = connection
         self._host = host
@@ -165,18 +172,17 @@ class Worker:
         self._ping_end: int | None = None  # of the bytes that it is among, once it is written
         self._best = sys.maxsize  # ns of the shortest round trip, which tells the clocks apart best
         self._out: asyncio.Queue[tuple[str, Any, list[memoryview]]] = asyncio.Queue()
-        self._gone = False
 
     def put(self, batch: bytes, payloads: list[memoryview]) -> None:
         """Takes a batch for the worker; what comes after its end is dropped."""
-        if not self._gone:
+        if not self.is_gone:
             self._out.put_nowait(("batch", batch, payloads))
 
     async def run(self) -> None:
         """Serves it, and tells the host when it has gone."""
         tasks = [asyncio.ensure_future(work()) for work in (self._send, self._receive, self._watch)]
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        self._gone = True
+        self.is_gone = True
         error = next(iter(done)).exception()
         for task in tasks:
             task.cancel()
@@ -184,7 +190,7 @@ class Worker:
         if isinstance(error, EOFError):
             return  # who would be told has gone
         reason = str(error or "it has ended")
-        log(1, f"cluster: {self._connection.address} has gone: {reason}")
+        log(1, f"cluster: {self.address} has gone: {reason}")
         await self._host.write(self._number, codec.encode([[messages.GONE, reason]]))
 
     async def _send(self) -> None:
@@ -246,20 +252,63 @@ async def _beat(host: Host) -> None:
         await host.write(messages.NOBODY, b"")
 
 
+class Workers:
+    """The workers of a host, by number."""
+
+    def __init__(self, host: Host, timeout: float) -> None:
+        self._host = host
+        self._timeout = timeout
+        self._workers: list[Worker] = []
+        self._peers: list[list[str]] = []
+        self._tasks: list[asyncio.Future[None]] = []
+
+    def __getitem__(self, number: int) -> Worker:
+        return self._workers[number]
+
+    def add(self, connections: list[Connection]) -> None:
+        """Serves the next ones, of which the host knows."""
+        self._peers += [[connection.address, connection.key] for connection in connections]
+        for connection in connections:
+            worker = Worker(len(self._workers), connection, self._host, self._timeout, self._peers)
+            self._workers.append(worker)
+            self._tasks.append(asyncio.ensure_future(worker.run()))
+
+    async def take(self, client: Any, arrivals: asyncio.Queue[str], whole: list[list[Any]]) -> None:
+        """Adds workers that come later. whole: the answers of the device that is all workers, or nothing."""
+        while True:
+            addresses = {await arrivals.get()}
+            while not arrivals.empty():
+                addresses.add(arrivals.get_nowait())
+            addresses -= {worker.address for worker in self._workers if not worker.is_gone}
+            if not addresses:  # some were asked before they were told of
+                continue
+            most = messages.MOST_WORKERS - len(self._workers)
+            try:
+                found = await connect.connections(client, self._timeout, sorted(addresses), most)
+            except Exception as error:  # it may have gone again, whatever Dask calls that
+                log(1, f"cluster: {', '.join(sorted(addresses))} came and is no device: {error}")
+                continue
+            for one in found:
+                joins = bool(whole) and queries.can_join(whole, one.answers)
+                log(2, f"cluster: {one.address} has come and is a device{' and a part of all' * joins}")
+                self._host.add(codec.encode([[one.address, one.answers, int(joins)]]))
+            self.add(found)
+
+
 async def serve(host: Host, place: str, timeout: float) -> None:
     """Connects, tells of the devices, and hands on until the host has gone."""
-    async with connect.open_client(place, timeout) as client:
+    async with connect.open_client(place, timeout) as client, connect.arrivals(client) as arrivals:
         found = await connect.connections(client, timeout)
         devices = [[connection.address, connection.answers] for connection in found]
+        whole = []
         if settings.cluster(place)[1] and found:
-            devices.append(["", queries.of_all([connection.answers for connection in found])])
+            whole = queries.of_all([connection.answers for connection in found])
+            devices.append(["", whole])
         await host.write(messages.NOBODY, codec.encode(devices))
-        peers = [[connection.address, connection.key] for connection in found]
-        workers = [
-            Worker(number, connection, host, timeout, peers) for number, connection in enumerate(found)
-        ]
-        tasks = [asyncio.ensure_future(one.run()) for one in workers]
-        tasks.append(asyncio.ensure_future(_beat(host)))
+        workers = Workers(host, timeout)
+        workers.add(found)
+        tasks = [asyncio.ensure_future(_beat(host))]
+        tasks.append(asyncio.ensure_future(workers.take(client, arrivals, whole)))
         while True:
             number, batch, payloads = await host.read()
             workers[number].put(batch, payloads)

@@ -46,6 +46,9 @@ From the process that connects a host with the cluster (link.py), about a worker
 
     CLOCK            ns to be added to its times for the host's, ns of a message to it and back
     GONE             why
+
+A frame of its own tells of a worker that has come later, whose number is the next one: [address, [[query,
+value], ...], whether it is one of those that one device is all of].
 """
 
 from __future__ import annotations
@@ -85,6 +88,7 @@ MOST_INLINE_BYTES = 32 << 10
 BATCH_FRAME = 0
 TAKEN_FRAME = 1
 FREE_FRAME = 2
+WORKER_FRAME = 3
 
 # Workers that one host has as devices, at most; native_shim/src/base/worker_set.h has the same.
 MOST_WORKERS = 1024

@@ -175,6 +175,18 @@ def of_all(workers: list[list[list[Any]]]) -> list[list[Any]]:
     return [[query, value] for query, value in found.items()]
 
 
+# What nothing depends on, and is not the same at two moments.
+_VARYING = ("NAME", "MAX_COMPUTE_UNITS", "MAX_CLOCK_FREQUENCY")
+
+
+def can_join(whole: list[list[Any]], worker: list[list[Any]]) -> bool:
+    """Whether all that a device which is all workers has answered stays true with one more. Both: answers,
+    [[query, value], ...]."""
+    after = dict(of_all([whole, worker]))
+    varying = {number(name) for name in _VARYING}
+    return all(after.get(query) == bytes(value) for query, value in whole if query not in varying)
+
+
 def _common_bits(values: list[int]) -> int:
     common = values[0]
     for value in values:

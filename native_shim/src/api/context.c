@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "cluster/cluster.h"
 #include "memory/allocations.h"
 #include "object/call.h"
 #include "object/info.h"
@@ -57,6 +58,10 @@ static cl_context_properties property_of(const cl_context_properties *properties
     return 0;
 }
 
+static bool is_available(const struct cld_device *device) {
+    return !device->worker || cld_cluster_is_available(device);
+}
+
 /* devices: checked, unique. */
 static cl_context make_context(const cl_context_properties *properties, uint32_t count,
                                struct cld_device **devices, notify_fn notify, void *user_data,
@@ -64,6 +69,12 @@ static cl_context make_context(const cl_context_properties *properties, uint32_t
     cl_int status = CL_SUCCESS;
     for (uint32_t i = 0; i < count && !status; i++)
         status = cld_device_complete(devices[i]);
+    /* "CL_DEVICE_NOT_AVAILABLE if a device in devices is currently not available even though the device was
+     * returned by clGetDeviceIDs." */
+    for (uint32_t i = 0; i < count && !status; i++)
+        if (!is_available(devices[i]))
+            status = cld_refuse("clCreateContext", CL_DEVICE_NOT_AVAILABLE,
+                                "devices has one of a cluster's worker that has gone");
     for (uint32_t i = 0; i < count && !status; i++)
         if (devices[i]->worker && (property_of(properties, CL_CONTEXT_TERMINATE_KHR) ||
                                    property_of(properties, CL_CONTEXT_MEMORY_INITIALIZE_KHR)))
@@ -147,6 +158,13 @@ CL_API_ENTRY cl_context CL_API_CALL clCreateContextFromType(const cl_context_pro
     struct cld_device **devices = calloc(count, sizeof *devices);
     CLD_REQUIRE_OR_NULL(devices, CL_OUT_OF_HOST_MEMORY, "no memory");
     clGetDeviceIDs(NULL, device_type, count, (cl_device_id *)devices, NULL);
+    /* "CL_DEVICE_NOT_AVAILABLE if no devices that match device_type and property values specified in
+     * properties are currently available": others are none of it. This machine's is always. */
+    uint32_t available = 0;
+    for (uint32_t i = 0; i < count; i++)
+        if (is_available(devices[i]))
+            devices[available++] = devices[i];
+    count = available;
     return make_context(properties, count, devices, pfn_notify, user_data, errcode_ret);
 }
 

@@ -236,9 +236,9 @@ static bool note_avoided(const struct cld_event *command) {
     bool avoids = false, has_others = false;
     uint64_t now = cld_now();
     for (uint32_t i = 0; (worker = cld_worker_at(i)); i++) {
-        worker->is_avoided = !worker->is_gone && cld_is_held_up(worker, now);
+        worker->is_avoided = cld_is_in_whole(worker) && cld_is_held_up(worker, now);
         avoids |= worker->is_avoided;
-        if (worker->is_avoided || worker->is_gone)
+        if (worker->is_avoided || !cld_is_in_whole(worker))
             continue;
         cld_set_add(&others, i);
         has_others = true;
@@ -319,7 +319,7 @@ static struct cld_worker *find_holder(const struct cld_event *command) {
             note_held(cld_root_of(mem)->copies);
     }
     for (uint32_t i = 0; (worker = cld_worker_at(i)); i++)
-        if (!worker->is_gone && !worker->is_avoided &&
+        if (cld_is_in_whole(worker) && !worker->is_avoided &&
             (!best || worker->held > best->held ||
              (worker->held == best->held && is_freer(worker, best, command))))
             best = worker;

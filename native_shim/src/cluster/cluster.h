@@ -14,12 +14,16 @@ struct cld_mem;
 struct cld_msg;
 
 /* The devices of the cluster that CL_DRIVER_CLUSTER names; 0 where it names none. The first call connects,
- * and waits for it. Devices are never freed. root: this machine's, whose threads execute what is done here.
+ * and waits for it. Later ones may have more. Devices are never freed. root: this machine's, whose threads
+ * execute what is done here.
  */
 uint32_t cld_cluster_devices(struct cld_device *root, struct cld_device *const **devices);
 
 /* The answer of such a device to a query, or NULL. */
 const void *cld_cluster_answer(const struct cld_device *device, cl_device_info query, size_t *size);
+
+/* Whether something can be executed there: the worker has not gone, or not all have. */
+bool cld_cluster_is_available(const struct cld_device *device);
 
 /* Whether there are such devices, and they lack an extension. root: as above. */
 bool cld_cluster_lacks(struct cld_device *root, const char *extension, size_t size);

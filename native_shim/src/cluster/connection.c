@@ -372,6 +372,8 @@ static bool take_frame(struct cld_msg *msg) {
     struct cld_worker *worker = cld_worker_at(head.worker);
     if (head.kind == CLD_BATCH_FRAME && head.worker == CLD_NOBODY)
         take_sign();
+    if (head.kind == CLD_WORKER_FRAME)
+        return cld_worker_come(msg);
     if (head.kind == CLD_BATCH_FRAME)
         return take_batch(worker, msg, &payloads);
     pthread_mutex_lock(&cld_cluster_lock);

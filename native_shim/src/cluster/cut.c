@@ -20,7 +20,7 @@ static uint32_t live_workers(struct cld_worker **workers) {
     uint32_t count = 0;
     struct cld_worker *worker;
     for (uint32_t i = 0; (worker = cld_worker_at(i)); i++)
-        if (!worker->is_gone)
+        if (cld_is_in_whole(worker))
             workers[count++] = worker;
     return count;
 }

@@ -21,7 +21,8 @@ struct cld_answer {
 
 struct cld_worker {
     uint32_t number;
-    bool is_whole; /* it is all others; no messages go to it */
+    bool is_whole;    /* it is all others; no messages go to it */
+    bool is_in_whole; /* it is one of these */
     uint64_t compute_units;
     _Atomic bool is_gone;
     int64_t clock;      /* to be added to its times, in ns */
@@ -409,6 +410,15 @@ uint64_t cld_cluster_number(void);
 struct cld_worker *cld_worker_in(const struct cld_worker_set *set);
 struct cld_worker *cld_worker_at(uint32_t number); /* NULL: there are not so many */
 uint32_t cld_worker_count(void);
+
+/* Launches on the device that is all workers may have a part there. */
+static inline bool cld_is_in_whole(const struct cld_worker *worker) {
+    return worker->is_in_whole && !worker->is_gone;
+}
+
+/* A worker that has come later, of the frame that tells of it. Its device is there from then on. False: that
+ * makes no sense. For the thread that receives. */
+bool cld_worker_come(struct cld_msg *msg);
 
 /* Without the lock: for the mover's table. */
 bool cld_launch_follows(struct cld_event *command, struct cld_event *before, bool passes_errors);

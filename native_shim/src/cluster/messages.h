@@ -53,8 +53,9 @@ struct cld_frame_head {
 
 enum cld_frame_kind {
     CLD_BATCH_FRAME,
-    CLD_TAKEN_FRAME, /* to the host: the last batch of the worker is on its way */
-    CLD_FREE_FRAME,  /* the payloads have been used: their places are free */
+    CLD_TAKEN_FRAME,  /* to the host: the last batch of the worker is on its way */
+    CLD_FREE_FRAME,   /* the payloads have been used: their places are free */
+    CLD_WORKER_FRAME, /* to the host: a worker that has come later */
 };
 
 /* Contents of memory objects are in memory that the host and the process that connects share: the first half

@@ -1,4 +1,5 @@
-/* The cluster's devices: connected with once, by the first question for devices. */
+/* The cluster's devices: connected with once, by the first question for devices. Workers that come later are
+ * added by the thread that receives; none is ever taken away. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdio.h>
@@ -19,12 +20,13 @@
 enum { STEPS = 4, SPARE_TIME = 5 };
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static uint32_t worker_count;
+static _Atomic uint32_t worker_count; /* of the workers that are complete; and so with devices */
 static struct cld_worker *workers;
 static struct cld_worker whole; /* all of them, where that is a device */
 static struct cld_device *devices[CLD_MOST_WORKERS + 1];
-static uint32_t device_count;
+static _Atomic uint32_t device_count;
 static struct cld_msg hello; /* what answers point into */
+static struct cld_device *root_device;
 
 static int64_t timeout(void) {
     int64_t seconds = cld_setting_int(CL_DRIVER_CLUSTER_TIMEOUT_SETTING, 30);
@@ -108,50 +110,64 @@ static uint64_t compute_units(const struct cld_worker *worker) {
     return units ? units : 1;
 }
 
-/* [address, [[query, value], ...]]; without an address it is all of them. */
-static bool read_worker(struct cld_worker *worker, uint32_t number) {
-    size_t size;
+static void init_worker(struct cld_worker *worker, uint32_t number) {
     *worker = (struct cld_worker){.number = number};
     worker->newest = &worker->oldest;
     worker->last = &worker->first;
-    if (cld_get_list(&hello) != 2)
-        return false;
-    cld_get_bytes(&hello, &size); /* the address, which is for the log of the other process */
-    worker->is_whole = !size;
-    worker->answer_count = cld_get_list(&hello);
-    if (hello.failed || worker->answer_count > hello.size)
+}
+
+/* [[query, value], ...]; they stay where they are in the message. */
+static bool read_answers(struct cld_worker *worker, struct cld_msg *msg) {
+    worker->answer_count = cld_get_list(msg);
+    if (msg->failed || worker->answer_count > msg->size)
         return false;
     worker->answers = calloc((size_t)worker->answer_count + 1, sizeof *worker->answers);
     for (uint32_t i = 0; worker->answers && i < worker->answer_count; i++) {
         struct cld_answer *answer = &worker->answers[i];
-        if (cld_get_list(&hello) != 2)
+        if (cld_get_list(msg) != 2)
             return false;
-        answer->query = (cl_device_info)cld_get_int(&hello);
-        answer->bytes = cld_get_bytes(&hello, &answer->size);
+        answer->query = (cl_device_info)cld_get_int(msg);
+        answer->bytes = cld_get_bytes(msg, &answer->size);
     }
-    worker->device = worker->answers && !hello.failed ? cld_object_new(CLD_DEVICE) : NULL;
-    if (!worker->device)
+    return worker->answers && !msg->failed;
+}
+
+/* Its threads are those of this machine's: among thousands of devices each would have threads that hardly
+ * ever run. */
+static bool make_device(struct cld_worker *worker) {
+    const struct cld_device *root = root_device;
+    uint32_t *cpus = calloc(root->compute_units, sizeof *cpus);
+    struct cld_device *device = cpus ? cld_object_new(CLD_DEVICE) : NULL;
+    if (!device) {
+        free(cpus);
         return false;
-    worker->device->worker = worker;
+    }
+    memcpy(cpus, root->cpus, root->compute_units * sizeof *cpus);
+    device->local = root_device;
+    device->compute_units = root->compute_units;
+    device->cpus = cpus;
+    device->worker = worker;
+    worker->device = device;
     worker->compute_units = compute_units(worker);
     return true;
 }
 
-/* Who executes what is done here: among thousands of devices each would have threads that hardly ever run. */
-static bool give_threads(struct cld_device *device, struct cld_device *root) {
-    device->local = root;
-    device->compute_units = root->compute_units;
-    device->cpus = calloc(root->compute_units, sizeof *device->cpus);
-    if (!device->cpus)
+/* [address, [[query, value], ...]]; without an address it is all of them. */
+static bool read_worker(struct cld_worker *worker, uint32_t number) {
+    size_t size;
+    init_worker(worker, number);
+    if (cld_get_list(&hello) != 2)
         return false;
-    memcpy(device->cpus, root->cpus, root->compute_units * sizeof *device->cpus);
-    return true;
+    cld_get_bytes(&hello, &size); /* the address, which is for the log of the other process */
+    worker->is_whole = !size;
+    worker->is_in_whole = size;
+    return read_answers(worker, &hello) && make_device(worker);
 }
 
-static void read_workers(struct cld_device *root) {
+static void read_workers(void) {
     struct cld_worker *worker = workers;
     while (hello.at < hello.size && device_count <= CLD_MOST_WORKERS && !whole.is_whole) {
-        if (!read_worker(worker, worker_count) || !give_threads(worker->device, root))
+        if (!read_worker(worker, worker_count))
             return;
         if (worker->is_whole) {
             whole = *worker;
@@ -163,8 +179,6 @@ static void read_workers(struct cld_device *root) {
         device_count++;
     }
 }
-
-static struct cld_device *root_device;
 
 static void connect_cluster(void) {
     if (!*cld_setting(CL_DRIVER_CLUSTER_SETTING))
@@ -181,7 +195,7 @@ static void connect_cluster(void) {
         close(descriptor);
         return;
     }
-    read_workers(root_device);
+    read_workers();
     limit(descriptor, timeout() + SPARE_TIME);
     cld_copies_begin();
     if (!worker_count || !cld_cluster_start_threads(descriptor)) {
@@ -189,6 +203,40 @@ static void connect_cluster(void) {
         worker_count = device_count = 0;
         close(descriptor);
     }
+}
+
+bool cld_worker_come(struct cld_msg *msg) {
+    uint32_t number = worker_count;
+    size_t size;
+    if (number >= CLD_MOST_WORKERS || cld_get_list(msg) != 3)
+        return false;
+    struct cld_worker *worker = &workers[number];
+    init_worker(worker, number);
+    cld_get_bytes(msg, &size); /* the address, as above */
+    bool is_device = read_answers(worker, msg);
+    worker->is_in_whole = cld_get_int(msg) && is_device;
+    is_device = is_device && !msg->failed && make_device(worker);
+    worker->is_gone = !is_device;
+    pthread_mutex_lock(&cld_cluster_lock);
+    worker_count++; /* even so: the other process has this number for it */
+    if (is_device)
+        devices[device_count++] = worker->device;
+    pthread_mutex_unlock(&cld_cluster_lock);
+    if (is_device)
+        cld_msg_init(msg); /* which the answers stay in */
+    else
+        cld_log(1, "a new worker of the cluster is no device: there is no memory");
+    return true;
+}
+
+bool cld_cluster_is_available(const struct cld_device *device) {
+    struct cld_worker *worker;
+    if (!device->worker->is_whole)
+        return !device->worker->is_gone;
+    for (uint32_t i = 0; (worker = cld_worker_at(i)); i++)
+        if (cld_is_in_whole(worker))
+            return true;
+    return false;
 }
 
 uint32_t cld_cluster_devices(struct cld_device *root, struct cld_device *const **found) {

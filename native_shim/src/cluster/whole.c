@@ -64,7 +64,7 @@ static bool leaves_others(struct cld_parts *parts, uint64_t now) {
             worker->answered = parts->began;
     }
     for (uint32_t i = 0; (worker = cld_worker_at(i)); i++)
-        if (!worker->is_gone && !cld_is_held_up(worker, now))
+        if (cld_is_in_whole(worker) && !cld_is_held_up(worker, now))
             return true;
     return false;
 }

@@ -1,5 +1,5 @@
-"""More workers than a word has bits: python -m tests.loader.cluster.many WORKERS. Ends with an exception
-where something is not as it should be."""
+"""More workers than a word has bits, and workers that come later: python -m tests.loader.cluster.many
+WORKERS, or `come`. Ends with an exception where something is not as it should be."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import ctypes
 import os
 import sys
 import time
+from collections.abc import Callable
 
 import numpy as np
 
@@ -80,6 +81,71 @@ def whole(workers: int) -> None:
     assert (values(host, buffers[0], expected.size) == expected).all()
 
 
+def is_available(host: Host, device: int) -> bool:
+    return bool(host.cl.integer("clGetDeviceInfo", device, cl.CL_DEVICE_AVAILABLE))
+
+
+def devices(host: Host, most: int = 8) -> list[int]:
+    """The platform's, now."""
+    found, count = (ctypes.c_void_p * most)(), ctypes.c_uint32()
+    host.cl.ok("clGetDeviceIDs", host.cl.platform(), cl.CL_DEVICE_TYPE_ALL, most, found, count)
+    return list(found[: count.value])
+
+
+def wait(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + 90
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def increase(host: Host, *places: int) -> None:
+    """A buffer is changed by these queues in turn, which takes its contents from one device to the next."""
+    kernel, expected = host.kernel("increment"), np.arange(32 * ALIGN, dtype=np.int32)
+    x = buffer(host, expected)
+    for i in places:
+        host.launch(host.queues[i], kernel, expected.size, [x], i)
+        host.cl.ok("clFinish", host.queues[i])
+        expected = 3 * expected + i
+    assert (values(host, x, expected.size) == expected).all()
+
+
+def come() -> None:
+    """The first of two workers goes and another one comes, twice. Prints `ready` before each time; with the
+    second one those have gone that were there at first."""
+    old = Host(1, 2, 3, most=4)
+    old.build(SOURCE)
+    increase(old, 0, 1, 2)
+    first, second, whole = old.devices
+    print("ready", flush=True)
+    wait(lambda: len(devices(old)) == 5)
+    later = devices(old)[4]
+    assert devices(old)[:4] == old.every
+    wait(lambda: not is_available(old, first))
+    assert [is_available(old, device) for device in old.every] == [True, False, True, True]
+    for listed in ([first], [second, first]):
+        status = old.cl.fails("clCreateContext", None, len(listed), listed, None, None)
+        assert status == cl.CL_DEVICE_NOT_AVAILABLE
+    context = old.cl.make("clCreateContextFromType", None, cl.CL_DEVICE_TYPE_ALL, None, None)
+    assert old.cl.integer("clGetContextInfo", context, cl.CL_CONTEXT_NUM_DEVICES) == 4
+    new = Host(2, 4, 3, most=5)
+    new.build(SOURCE)
+    assert new.devices == [second, later, whole]
+    increase(new, 0, 1, 0, 2, 1, 2)
+    increase(old, 1, 2, 1, 2)
+    print("ready", flush=True)
+    wait(lambda: not is_available(old, second))
+    assert is_available(old, whole) and is_available(old, later)
+    for host in (old, new):  # with what has come alone, until another one has
+        increase(host, 2)
+    wait(lambda: len(devices(old)) == 6)
+    for host in (old, new):
+        increase(host, 2)
+
+
 if __name__ == "__main__":
-    parts(int(sys.argv[1]))
-    whole(int(sys.argv[1]))
+    if sys.argv[1] == "come":
+        come()
+    else:
+        parts(int(sys.argv[1]))
+        whole(int(sys.argv[1]))

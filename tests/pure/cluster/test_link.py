@@ -8,9 +8,10 @@ import socket
 
 import pytest
 
-from cl_driver.cluster import link
+from cl_driver.cluster import link, messages
 from cl_driver.cluster.connect import Carried, Connection
 from cl_driver.cluster.link import Silence, Worker
+from cl_driver.door import codec
 from tests.marks import needs_kernel
 
 
@@ -115,6 +116,62 @@ async def _write_to_nobody() -> None:
     host = link.Host(reader, writer, mmap.mmap(-1, 4096))
     while True:
         await host.write(0, bytes(1 << 16))
+
+
+class Frames:
+    """A host that is told."""
+
+    def __init__(self) -> None:
+        self.added: list[list] = []
+
+    def add(self, worker: bytes) -> None:
+        self.added += codec.decode(worker)
+
+    async def write(self, number, batch) -> None:
+        return
+
+
+class Coming(Carrying):
+    """A worker that has come. It says nothing."""
+
+    def __init__(self, address: str) -> None:
+        super().__init__(1, 0)
+        self.address, self.key, self.answers = address, "key", [[1, b"x"]]
+
+
+def test_workers_that_come(monkeypatch):
+    """Each is told of once, in the order of their numbers, whatever goes wrong with others."""
+    logged: list[str] = []
+    asked: list[list[str]] = []
+    monkeypatch.setattr(link, "log", lambda _, text: logged.append(text))
+    monkeypatch.setattr(link.queries, "can_join", lambda whole, answers: bool(whole and answers))
+
+    async def connections(client, timeout, addresses, most):
+        asked.append(addresses)
+        assert most == messages.MOST_WORKERS - 1 - len(host.added)
+        if "broken" in addresses:
+            raise RuntimeError("it has gone again")
+        return [Coming(address) for address in addresses if address != "no device"]
+
+    monkeypatch.setattr(link.connect, "connections", connections)
+    host = Frames()
+
+    async def run() -> None:
+        arrivals: asyncio.Queue[str] = asyncio.Queue()
+        workers = link.Workers(host, 10)
+        workers.add([Coming("first")])
+        task = asyncio.ensure_future(workers.take(None, arrivals, [[1, b"x"]]))
+        for some in (["first"], ["broken"], ["a", "b", "a"], ["no device"], ["b", "c"]):
+            for address in some:
+                arrivals.put_nowait(address)
+            await asyncio.sleep(0.01)
+        assert [workers[i].address for i in range(4)] == ["first", "a", "b", "c"]
+        task.cancel()
+
+    asyncio.run(run())
+    assert asked == [["broken"], ["a", "b"], ["no device"], ["c"]]
+    assert host.added == [[name, [[1, b"x"]], 1] for name in (b"a", b"b", b"c")]
+    assert logged[0] == "cluster: broken came and is no device: it has gone again"
 
 
 def _turns(received: int, acknowledged: int) -> int:

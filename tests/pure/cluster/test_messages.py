@@ -18,7 +18,7 @@ def test_c_has_the_same_numbers():
     assert f"CLD_PLACES = {messages.PLACES} " in text
     sets = (ROOT / "native_shim" / "src" / "base" / "worker_set.h").read_text()
     assert f"CLD_MOST_WORKERS = {messages.MOST_WORKERS}," in sets
-    frames = [messages.BATCH_FRAME, messages.TAKEN_FRAME, messages.FREE_FRAME]
+    frames = [messages.BATCH_FRAME, messages.TAKEN_FRAME, messages.FREE_FRAME, messages.WORKER_FRAME]
     names = re.findall(r"CLD_(\w+)_FRAME,", text)
-    assert names == ["BATCH", "TAKEN", "FREE"] and frames == [0, 1, 2]
+    assert names == ["BATCH", "TAKEN", "FREE", "WORKER"] and frames == [0, 1, 2, 3]
     assert messages.NOBODY == 2**32 - 1 and "#define CLD_NOBODY UINT32_MAX" in text

@@ -94,6 +94,39 @@ def test_another_program(text, is_another):
     assert remote.is_another_program([b"int x;", text]) is is_another
 
 
+def answers(**changes: bytes) -> list[list]:
+    """Of a worker, but for some."""
+    table = queries.answers(driver, "host", 4)
+    table[cl.CL_DEVICE_MAX_WORK_ITEM_SIZES] = struct.pack("<3Q", 8, 8, 8)
+    table[cl.CL_DEVICE_ILS_WITH_VERSION] = name_versions("SPIR-V")
+    table |= {queries.number(name): value for name, value in changes.items()}
+    return [[query, value] for query, value in table.items()]
+
+
+@pytest.mark.parametrize(
+    ("changes", "joins"),
+    [
+        ({}, True),
+        ({"MAX_COMPUTE_UNITS": struct.pack("<Q", 1), "MAX_CLOCK_FREQUENCY": struct.pack("<Q", 1)}, True),
+        ({"GLOBAL_MEM_SIZE": struct.pack("<Q", 1 << 60)}, True),
+        ({"GLOBAL_MEM_SIZE": struct.pack("<Q", 1)}, False),
+        ({"MAX_WORK_ITEM_SIZES": struct.pack("<3Q", 8, 4, 8)}, False),
+        ({"EXTENSIONS": b"cl_khr_fp64 cl_khr_il_program\0"}, True),
+        ({"EXTENSIONS": b"\0"}, False),
+        ({"SINGLE_FP_CONFIG": struct.pack("<Q", 0)}, False),
+    ],
+)
+def test_who_joins_all_workers(changes, joins):
+    """Who has at least what they have answered."""
+    whole = queries.of_all([answers(), answers()])
+    assert queries.can_join(whole, answers(**changes)) is joins
+
+
+def test_who_lacks_a_query_does_not_join():
+    lacking = [pair for pair in answers() if pair[0] != cl.CL_DEVICE_HALF_FP_CONFIG]
+    assert not queries.can_join(queries.of_all([answers()]), lacking)
+
+
 def test_all_workers():
     """The sum of the cores, the least of limits, what all of them have."""
     tables = [queries.answers(driver, "host", 4) for _ in range(2)]

@@ -39,8 +39,8 @@ static uint64_t chosen; /* launches that one worker executes */
 static void random_workers(void) {
     worker_count = 2 + (uint32_t)chance(MOST - 2);
     for (uint32_t i = 0; i < worker_count; i++) {
-        workers[i] =
-            (struct cld_worker){.number = i, .compute_units = 1 + chance(8), .place = (uint32_t)chance(9)};
+        workers[i] = (struct cld_worker){
+            .number = i, .is_in_whole = true, .compute_units = 1 + chance(8), .place = (uint32_t)chance(9)};
         if (chance(3))
             workers[i].link.trip = (double)(1 + chance(1000000));
         workers[i].due = chance(2) ? chance(3) : 0;

@@ -33,6 +33,8 @@ static void sent(struct cld_worker *worker, uint64_t ago) {
 /* A launch of which the first workers have parts, for which another one waits. */
 static void begin(void) {
     memset(workers, 0, sizeof workers);
+    for (int i = 0; i < WORKERS; i++)
+        workers[i].is_in_whole = true;
     launch.kernel.info = &info;
     waiting.next = NULL;
     works = (struct cld_works){.is_tried = true, .waiting = &waiting};
@@ -83,6 +85,14 @@ static void when_it_takes_long(void) {
     begin();
     now += 60 * (uint64_t)SECOND;
     CHECK(goes_on()); /* the third worker has no part */
+    end();
+
+    begin();
+    workers[2].is_in_whole = false; /* nor may have one */
+    now += 60 * (uint64_t)SECOND;
+    CHECK(!goes_on());
+    arrive(0);
+    CHECK(goes_on());
     end();
 }
 

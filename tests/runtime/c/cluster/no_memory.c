@@ -315,6 +315,38 @@ static void try_workers(void) {
     }
 }
 
+static cl_uint device_count(void) {
+    cl_platform_id platform;
+    cl_uint count;
+    OK(clGetPlatformIDs(1, &platform, NULL));
+    OK(clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 0, NULL, &count));
+    return count;
+}
+
+/* A worker comes, which is a device or, without memory, is none. */
+static void try_to_come(long call) {
+    const struct timespec pause = {.tv_nsec = 1000000};
+    cl_uint devices = device_count(), workers = cld_worker_count();
+    struct cld_msg msg;
+    is_stand_in = true;
+    cld_msg_init(&msg);
+    cld_put_list(&msg, 3);
+    cld_put_string(&msg, "address");
+    put_answers(&msg);
+    cld_put_int(&msg, 0);
+    begin_to_fail(call);
+    send_frame(CLD_NOBODY, CLD_WORKER_FRAME, NULL, &msg);
+    for (int ms = 0; ms < WAIT_MS && cld_worker_count() == workers; ms++)
+        nanosleep(&pause, NULL);
+    atomic_store(&countdown, 0);
+    is_stand_in = false;
+    cld_msg_free(&msg);
+    CHECK_IS(cld_worker_count(), workers + 1);
+    bool is_gone = cld_worker_at(workers)->is_gone;
+    CHECK_IS(device_count(), devices + !is_gone);
+    is_told = is_gone;
+}
+
 /* Each call fails once, until there is none of that number. */
 static void try_all(void (*scene_of)(long), long least) {
     bool has_told = false, has_more = true;
@@ -345,5 +377,8 @@ int main(int argc, char **argv) {
     try_workers();
     try_all(try, 50);
     try_all(try_large, 5);
+    try_all(try_to_come, 2);
+    try(0); /* as before */
+    CHECK(!is_told);
     return 0;
 }

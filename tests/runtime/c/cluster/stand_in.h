@@ -315,17 +315,21 @@ static void take_batch(const struct cld_frame_head *head, const struct cld_paylo
     worker->last = &batch->next;
 }
 
+static void put_answers(struct cld_msg *msg) {
+    const cl_uint one = 1;
+    cld_put_list(msg, 1);
+    cld_put_list(msg, 2);
+    cld_put_int(msg, CL_DEVICE_MAX_COMPUTE_UNITS);
+    cld_put_bytes(msg, &one, sizeof one);
+}
+
 static void send_hello(void) {
     struct cld_msg hello;
-    const cl_uint one = 1;
     cld_msg_init(&hello);
     for (int i = 0; i <= WORKERS; i++) {
         cld_put_list(&hello, 2);
         cld_put_bytes(&hello, "address", i < WORKERS ? 7 : 0);
-        cld_put_list(&hello, 1);
-        cld_put_list(&hello, 2);
-        cld_put_int(&hello, CL_DEVICE_MAX_COMPUTE_UNITS);
-        cld_put_bytes(&hello, &one, sizeof one);
+        put_answers(&hello);
     }
     send_frame(CLD_NOBODY, CLD_BATCH_FRAME, NULL, &hello);
     cld_msg_free(&hello);
