@@ -222,16 +222,17 @@ void cld_at_usual_priority(void (*function)(void *), void *argument) {
         cld_futex_wait(&task.done, 0);
 }
 
-bool cld_rest(_Atomic uint32_t *word, uint32_t expected, _Atomic uint32_t *settled) {
-    if (!cld_futex_wait_for(word, expected, REST_TIME))
-        return false;
+enum cld_waited cld_rest(_Atomic uint32_t *word, uint32_t expected, _Atomic uint32_t *settled) {
+    enum cld_waited waited = cld_futex_wait_for(word, expected, REST_TIME);
+    if (waited != CLD_IS_LATE)
+        return waited;
     atomic_fetch_add(settled, 1);
     /* Only now: the last thread of the host's that ends later sees who has settled. */
     bool stays = atomic_load(&hosts);
     if (stays)
-        cld_futex_wait(word, expected);
+        waited = cld_futex_wait(word, expected);
     atomic_fetch_sub(settled, 1);
-    return !stays;
+    return waited;
 }
 
 void cld_on_hosts_end(bool (*stir)(void)) {

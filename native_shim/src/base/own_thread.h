@@ -26,10 +26,10 @@ void cld_at_usual_priority(void (*function)(void *), void *argument);
 void cld_host_thread_begins(void);
 void cld_host_thread_ends(void);
 
-/* How a thread sleeps that has nothing to do: while *word == expected. True if it is to end, for nobody woke
- * it for a second and there is no thread of the host's. *settled counts those that sleep for longer: who
- * changes *word because of cld_host_thread_ends() may leave it where there are none. */
-bool cld_rest(_Atomic uint32_t *word, uint32_t expected, _Atomic uint32_t *settled);
+/* How a thread sleeps that has nothing to do: while *word == expected. CLD_IS_LATE if it is to end, for
+ * nobody woke it for a second and there is no thread of the host's. *settled counts those that sleep for
+ * longer: who changes *word because of cld_host_thread_ends() may leave it where there are none. */
+enum cld_waited cld_rest(_Atomic uint32_t *word, uint32_t expected, _Atomic uint32_t *settled);
 
 /* When the last of the host's threads ends, stir() wakes those that sleep for long. It says whether any are
  * at work. To be called by constructors. */

@@ -143,15 +143,22 @@ void cld_yield(void) {
         sched_yield();
 }
 
-void cld_futex_wait(_Atomic uint32_t *word, uint32_t expected) {
-    syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected, NULL, NULL, 0);
+static enum cld_waited wait_on(_Atomic uint32_t *word, uint32_t expected, const struct timespec *span) {
+    if (!syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected, span, NULL, 0))
+        return CLD_WAS_WOKEN;
+    return errno == ETIMEDOUT ? CLD_IS_LATE : CLD_WAS_AWAKE;
 }
 
-bool cld_futex_wait_for(_Atomic uint32_t *word, uint32_t expected, uint64_t time) {
-    struct timespec span = {(time_t)(time / 1000000000u), (long)(time % 1000000000u)};
-    return syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected, &span, NULL, 0) && errno == ETIMEDOUT;
+enum cld_waited cld_futex_wait(_Atomic uint32_t *word, uint32_t expected) {
+    return wait_on(word, expected, NULL);
 }
 
-void cld_futex_wake(_Atomic uint32_t *word, int count) {
-    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, count, NULL, NULL, 0);
+enum cld_waited cld_futex_wait_for(_Atomic uint32_t *word, uint32_t expected, uint64_t time) {
+    const struct timespec span = {(time_t)(time / 1000000000u), (long)(time % 1000000000u)};
+    return wait_on(word, expected, &span);
+}
+
+unsigned cld_futex_wake(_Atomic uint32_t *word, int count) {
+    long woken = syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, count, NULL, NULL, 0);
+    return woken > 0 ? (unsigned)woken : 0;
 }

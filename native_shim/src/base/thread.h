@@ -87,14 +87,20 @@ pid_t cld_thread_id(void);
 /* What kernels call that found nothing to do, and may ask again at once (abi/code_symbols.def). */
 void cld_yield(void);
 
-/* Sleeps while *word == expected; may return early. */
-void cld_futex_wait(_Atomic uint32_t *word, uint32_t expected);
+enum cld_waited {
+    CLD_WAS_WOKEN, /* by cld_futex_wake(), which has counted this thread */
+    CLD_WAS_AWAKE, /* the word was another one before, or a signal came */
+    CLD_IS_LATE,
+};
 
-/* The same, for so many ns at most; true if they are over. */
-bool cld_futex_wait_for(_Atomic uint32_t *word, uint32_t expected, uint64_t time);
+/* Sleeps while *word == expected; may return early. Never late. */
+enum cld_waited cld_futex_wait(_Atomic uint32_t *word, uint32_t expected);
 
-/* Wakes up to count sleepers. */
-void cld_futex_wake(_Atomic uint32_t *word, int count);
+/* The same, for so many ns at most. */
+enum cld_waited cld_futex_wait_for(_Atomic uint32_t *word, uint32_t expected, uint64_t time);
+
+/* Wakes up to count sleepers. How many. */
+unsigned cld_futex_wake(_Atomic uint32_t *word, int count);
 
 /* For loops that look at a word again and again, called at each turn, counted from 0, with the time at which
  * the loop began: pauses, now and then lets other threads have the CPU. False once it is better to sleep. */

@@ -73,7 +73,7 @@ static void *run_tasks(void *nothing) {
         uint32_t seen = atomic_load(&epoch);
         waiting++;
         pthread_mutex_unlock(&tasks_lock);
-        bool ends = cld_rest(&epoch, seen, &settled);
+        bool ends = cld_rest(&epoch, seen, &settled) == CLD_IS_LATE;
         pthread_mutex_lock(&tasks_lock);
         waiting--;
         if (ends && !tasks) {

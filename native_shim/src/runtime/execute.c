@@ -205,7 +205,7 @@ static bool share(struct cld_event *command, struct cld_self *self, uint64_t don
     command->share = cld_work_new(done, command->total, grain, usual, others + 1, places, threads);
     if (!command->share)
         return false;
-    struct cld_later later = {.soon = cld_pool_open(command, self, called), .free = others - called};
+    struct cld_later later = {.soon = cld_pool_open(command, self, called, left), .free = others - called};
     cld_command_participate(command, self, done, later, ready);
     return true;
 }

@@ -242,19 +242,36 @@ void cld_pool_unuse(struct cld_pool *pool) {
     free(pool);
 }
 
-/* To wake a thread costs about a microsecond, and until it runs it takes several, on virtual machines some
- * dozens: nobody wakes more than a few, but each of those that find work goes on with it, until enough have
- * come. With the lock held. */
 unsigned cld_pool_wanted(struct cld_pool *pool) {
     unsigned count = pool->ready.first != NULL; /* one call may have been meant for several commands */
-    for (const struct cld_event *command = pool->open; command && count < CLD_MOST_WOKEN;
-         command = command->open_next)
+    unsigned most = pool->threads, coming = atomic_load(&pool->coming);
+    for (const struct cld_event *command = pool->open; command && count < most; command = command->open_next)
         if (may_join(pool, command))
             count += command->calls;
-    return count < CLD_MOST_WOKEN ? count : CLD_MOST_WOKEN;
+    count = count < most ? count : most;
+    return count > coming ? count - coming : 0;
 }
 
-bool cld_pool_open(struct cld_event *command, struct cld_self *self, unsigned count) {
+/* ns in which a thread that has ended a command looks for another. */
+enum { LEAVING_TIME = 5000 };
+
+static unsigned threads_at_work(struct cld_pool *pool) {
+    unsigned started = atomic_load_explicit(&pool->started, memory_order_relaxed);
+    unsigned idle = atomic_load_explicit(&pool->idle, memory_order_relaxed);
+    return started > idle ? started - idle : 0;
+}
+
+/* Of so many that seem to be at work: who waited for the last command may enqueue the next one before they
+ * are back. */
+static unsigned about_to_look(struct cld_pool *pool, unsigned working) {
+    unsigned freed = atomic_load_explicit(&pool->freed, memory_order_relaxed);
+    if (!working || !freed ||
+        cld_now() - atomic_load_explicit(&pool->freed_at, memory_order_relaxed) > LEAVING_TIME)
+        return 0;
+    return freed < working ? freed : working;
+}
+
+bool cld_pool_open(struct cld_event *command, struct cld_self *self, unsigned count, double left) {
     struct cld_queue *queue = command->queue;
     struct cld_pool *pool = cld_pool_of(queue);
     atomic_store(&command->participants, 1);
@@ -265,7 +282,14 @@ bool cld_pool_open(struct cld_event *command, struct cld_self *self, unsigned co
     /* Who has just enqueued a command is likely to wait for it soon, and to take part. */
     bool later = count && self->role == CLD_WORKER_THREAD && !queue->device->parent &&
                  !atomic_load_explicit(&queue->waiters, memory_order_relaxed);
+    unsigned awake = cld_pool_awake(pool, queue), soon = about_to_look(pool, threads_at_work(pool));
+    uint64_t now = cld_now();
     pthread_mutex_lock(&pool->lock);
+    if (!queue->is_urgent)
+        count = cld_calls_worth(&pool->calls, left, awake + soon, count, now, atomic_load(&pool->wake_time));
+    if (count > awake && count <= awake + soon)
+        count = awake; /* the others look without being called */
+    later = later && count;
     atomic_store(&command->open, true);
     command->open_previous = NULL;
     command->open_next = pool->open;
@@ -278,7 +302,7 @@ bool cld_pool_open(struct cld_event *command, struct cld_self *self, unsigned co
     count = cld_pool_wanted(pool);
     pthread_mutex_unlock(&pool->lock);
     /* Also where nobody is to be woken: those that are awake will see it. */
-    cld_pool_wake(pool, count, queue);
+    cld_pool_wake(pool, count, CLD_MOST_WOKEN, queue);
     return later;
 }
 
@@ -290,10 +314,9 @@ void cld_pool_call(struct cld_event *command, unsigned count) {
     bool wanted = atomic_load(&command->open) && may_join(pool, command);
     command->calls += wanted ? count : 0;
     cld_pool_note_work(pool);
-    unsigned waking = count < CLD_MOST_WOKEN ? count : CLD_MOST_WOKEN;
     pthread_mutex_unlock(&pool->lock);
     if (wanted)
-        cld_pool_wake(pool, waking, NULL);
+        cld_pool_wake(pool, count, CLD_MOST_WOKEN, NULL);
 }
 
 static struct cld_pool *made_pool_of(const struct cld_queue *queue) {
@@ -304,10 +327,9 @@ unsigned cld_pool_spare(const struct cld_queue *queue) {
     struct cld_pool *pool = made_pool_of(queue);
     if (!pool)
         return queue->threads;
-    unsigned started = atomic_load_explicit(&pool->started, memory_order_relaxed);
-    unsigned idle = atomic_load_explicit(&pool->idle, memory_order_relaxed);
     unsigned taken = atomic_load_explicit(&pool->busy_hosts, memory_order_relaxed);
-    taken += started > idle ? started - idle : 0;
+    unsigned working = threads_at_work(pool);
+    taken += working - about_to_look(pool, working);
     return taken < pool->threads ? pool->threads - taken : 0;
 }
 
@@ -374,7 +396,11 @@ bool cld_pool_leave(struct cld_event *command) {
         return true;
     if (atomic_load(&command->open))
         close_command(pool, command);
-    return atomic_fetch_sub(&command->participants, 1) == 1;
+    if (atomic_fetch_sub(&command->participants, 1) != 1)
+        return false;
+    atomic_store_explicit(&pool->freed, cld_work_slots(command->share), memory_order_relaxed);
+    atomic_store_explicit(&pool->freed_at, cld_now(), memory_order_relaxed);
+    return true;
 }
 
 void cld_pools_free(struct cld_device *device) {

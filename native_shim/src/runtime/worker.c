@@ -6,6 +6,7 @@
 #include <sched.h>
 
 #include "base/log.h"
+#include "base/mean.h"
 #include "base/own_thread.h"
 #include "base/thread.h"
 #include "runtime/pool.h"
@@ -51,10 +52,44 @@ bool cld_thread_start(const struct cld_device *device, enum cld_role role, void 
     return start(device, false, role, function, argument);
 }
 
-/* Threads of the pool that are awake and will look for work, or are being woken. */
-static unsigned looking(struct cld_pool *pool) {
+/* ns after which one that was woken may be held up, and in which the usual time is looked for. */
+enum { MOST_WAKE_TIME = 100000 };
+
+/* Of those who sleep, who were woken and will run soon. */
+static unsigned waking(struct cld_pool *pool) {
+    int32_t woken = atomic_load_explicit(&pool->woken, memory_order_relaxed);
+    if (woken <= 0 ||
+        cld_now() - atomic_load_explicit(&pool->woken_at, memory_order_relaxed) > MOST_WAKE_TIME)
+        return 0;
+    return (unsigned)woken;
+}
+
+unsigned cld_pool_awake(struct cld_pool *pool, const struct cld_queue *queue) {
     unsigned idle = atomic_load(&pool->idle), asleep = atomic_load(&pool->sleepers);
-    return idle > asleep ? idle - asleep : 0;
+    unsigned looking = (idle > asleep ? idle - asleep : 0) + waking(pool);
+    return looking + (queue ? atomic_load(&queue->helpers) : 0);
+}
+
+static void wake_sleepers(struct cld_pool *pool, unsigned count) {
+    uint64_t now = cld_now(), none = 0;
+    atomic_store_explicit(&pool->woken_at, now, memory_order_relaxed);
+    atomic_compare_exchange_strong(&pool->timed_from, &none, now);
+    unsigned woken = cld_futex_wake(&pool->epoch, (int)count);
+    atomic_fetch_add(&pool->woken, (int32_t)woken);
+    if (!woken)
+        atomic_compare_exchange_strong(&pool->timed_from, &now, 0);
+}
+
+/* Of a thread that was woken. Of several the first one tells how long that takes. */
+static void note_woken(struct cld_pool *pool) {
+    atomic_fetch_sub(&pool->woken, 1);
+    uint64_t from = atomic_exchange(&pool->timed_from, 0);
+    if (!from)
+        return;
+    uint64_t time = cld_now() - from;
+    double usual = atomic_load_explicit(&pool->wake_time, memory_order_relaxed);
+    usual = cld_mean(usual, (double)(time < MOST_WAKE_TIME ? time : MOST_WAKE_TIME));
+    atomic_store_explicit(&pool->wake_time, (uint32_t)usual, memory_order_relaxed);
 }
 
 /* Threads that the pool may have now. */
@@ -65,18 +100,21 @@ static unsigned most(struct cld_pool *pool) {
 /* Calls for that many threads, of which some may be awake: others are woken, and more are made up to the
  * device's number. The CPUs are no more than the threads of the pool, and a thread of the host that waits
  * does the work of one: to wake one too many costs more than it does. */
-void cld_pool_wake(struct cld_pool *pool, unsigned count, const struct cld_queue *queue) {
+void cld_pool_wake(struct cld_pool *pool, unsigned count, unsigned most_woken,
+                   const struct cld_queue *queue) {
     atomic_fetch_add(&pool->epoch, 1);
     /* Only now: a thread that stops looking later sees that it was called. */
-    unsigned awake = looking(pool) + (queue ? atomic_load(&queue->helpers) : 0);
+    unsigned awake = cld_pool_awake(pool, queue);
     if (count <= awake)
         return;
     count -= awake;
+    count = count < most_woken ? count : most_woken;
     /* Or about to sleep, which they will not, or just woken: who is counted here looks for work after this.
      */
-    unsigned asleep = atomic_load(&pool->sleepers);
+    unsigned asleep = atomic_load(&pool->sleepers), woken = waking(pool);
+    asleep = asleep > woken ? asleep - woken : 0;
     if (asleep)
-        cld_futex_wake(&pool->epoch, (int)count);
+        wake_sleepers(pool, count);
     count -= asleep < count ? asleep : count;
     unsigned started = atomic_load_explicit(&pool->started, memory_order_relaxed);
     while (count && started < most(pool)) {
@@ -105,7 +143,7 @@ static void pass_on(struct cld_pool *pool) {
     unsigned count = cld_pool_wanted(pool);
     pthread_mutex_unlock(&pool->lock);
     if (count)
-        cld_pool_wake(pool, count, NULL);
+        cld_pool_wake(pool, count, CLD_MOST_WOKEN, NULL);
 }
 
 /* Threads that may be held up by a command are none of those that the pool counts on: what the command waits
@@ -155,19 +193,23 @@ static bool work_once(struct cld_pool *pool, const struct cld_event *event, bool
     if (!command)
         return false;
     if (others)
-        cld_pool_wake(pool, others, NULL);
+        cld_pool_wake(pool, others, CLD_MOST_WOKEN, NULL);
     execute(pool, command, joined, self, ready);
     return true;
 }
 
-/* For something to do, until there may be, or the event is complete, or it is time to sleep: at once where
- * each CPU has a worker that is busy. True if somebody has called. */
+/* In which turn who waits for the host stops looking, where each CPU has a worker that is busy. What these
+ * have begun to end takes no longer than to sleep and be woken. */
+enum { BUSY_TURNS = 256 };
+
+/* For something to do, until there may be, or the event is complete, or it is time to sleep: soon where each
+ * CPU has a worker that is busy. True if somebody has called. */
 static bool look(struct cld_pool *pool, const struct cld_event *event, uint32_t epoch) {
     uint64_t start = cld_now();
     atomic_fetch_add(&event->queue->helpers, 1);
     for (unsigned turn = 0; atomic_load_explicit(&pool->epoch, memory_order_relaxed) == epoch; turn++)
-        if (atomic_load_explicit(&event->status, memory_order_relaxed) <= 0 || is_busy(pool) ||
-            !cld_linger(turn, start))
+        if (atomic_load_explicit(&event->status, memory_order_relaxed) <= 0 ||
+            (turn >= BUSY_TURNS && is_busy(pool)) || !cld_linger(turn, start))
             break;
     atomic_fetch_sub(&event->queue->helpers, 1);
     /* Only now: who has counted on this thread has called before. */
@@ -231,19 +273,36 @@ static void worker_is_gone(void *pointer) {
 
 enum search { HAS_PLACE, IS_STOPPED, FINDS_NONE };
 
+/* ns by which each goes behind the one before it, and who is the last that does. */
+enum { STEP_TIME = 350, MOST_STEPS = 15 };
+
+/* Where launches are small they take few of those who look: the same ones each time, who have the data in
+ * their caches. The others do not join in the rush, and soon sleep. */
+static void give_way(const struct cld_pool *pool, unsigned home) {
+    unsigned rank = (home + pool->threads - 1) % pool->threads; /* the first worker's home is 1 */
+    if (!rank)
+        return;
+    uint64_t time = (uint64_t)STEP_TIME * (rank < MOST_STEPS ? rank : MOST_STEPS), start = cld_now();
+    while (cld_now() - start < time)
+        cld_pause();
+}
+
 /* Looks for a place until it has one, or none for a while since it had work. Calls that others answer do not
  * keep it awake: all who look read what each launch writes, and where launches are small that is what they
  * wait for. FINDS_NONE: it is better to sleep until *epoch has changed. */
-static enum search look_for_place(struct cld_pool *pool, uint64_t since, uint32_t *epoch) {
-    *epoch = atomic_load(&pool->epoch);
+static enum search look_for_place(struct cld_pool *pool, unsigned home, uint64_t since, uint32_t *epoch) {
+    bool is_long = false;
     for (unsigned turn = 0; !atomic_load(&pool->stop); turn++) {
+        /* After the last turn once more, which may have taken long: who called until then may have counted on
+         * this thread, and has told of the work before. */
+        *epoch = atomic_load(&pool->epoch);
+        if (atomic_load_explicit(&pool->places_free, memory_order_relaxed))
+            give_way(pool, home);
         if (take_place(pool))
             return HAS_PLACE;
-        /* After a call once more: who called may have counted on this thread. */
-        uint32_t now = atomic_load(&pool->epoch);
-        if (now == *epoch && !cld_linger(turn, since))
+        if (is_long)
             return FINDS_NONE;
-        *epoch = now;
+        is_long = !cld_linger(turn, since);
     }
     return IS_STOPPED;
 }
@@ -266,19 +325,23 @@ static void work_on(struct working *working, struct cld_self *self) {
 
 /* The thread has a place (HAS_PLACE), or was called or has looked in vain and may look again (FINDS_NONE), or
  * ends (IS_STOPPED). since: when it had work. */
-static enum search wait_for_place(struct cld_pool *pool, uint64_t *since) {
+static enum search wait_for_place(struct cld_pool *pool, unsigned home, uint64_t *since) {
     if (take_place(pool))
         return HAS_PLACE;
     uint32_t epoch;
     atomic_fetch_add(&pool->idle, 1);
-    enum search found = look_for_place(pool, *since, &epoch);
+    enum search found = look_for_place(pool, home, *since, &epoch);
     bool ends = false;
     /* Where there are more threads than are wanted, the others are enough. */
     if (found == FINDS_NONE && !(ends = atomic_load(&pool->started) > most(pool))) {
         atomic_fetch_add(&pool->sleepers, 1);
-        ends = cld_rest(&pool->epoch, epoch, &pool->settled);
+        enum cld_waited waited = cld_rest(&pool->epoch, epoch, &pool->settled);
+        ends = waited == CLD_IS_LATE;
         atomic_fetch_sub(&pool->sleepers, 1); /* itself: who woke it may be late to tell */
-        *since = cld_now();
+        if (waited == CLD_WAS_WOKEN) {
+            note_woken(pool);
+            *since = cld_now();
+        }
     }
     /* Before the thread takes the lock: who has counted on it, though it had a place, has made ready or
      * opened before what it will see there. */
@@ -292,7 +355,7 @@ static void work_until_stopped(struct working *working) {
     take_home(pool, self);
     uint64_t since = cld_now();
     enum search found;
-    while ((found = wait_for_place(pool, &since)) != IS_STOPPED)
+    while ((found = wait_for_place(pool, self->home, &since)) != IS_STOPPED)
         if (found == HAS_PLACE && work_once(pool, NULL, true, self, &working->ready)) {
             work_on(working, self);
             since = cld_now();
@@ -315,7 +378,7 @@ static void push(struct cld_pool *pool, struct cld_ready *ready, unsigned count)
     pool->ready_count += count;
     cld_pool_note_work(pool);
     pthread_mutex_unlock(&pool->lock);
-    cld_pool_wake(pool, count, NULL);
+    cld_pool_wake(pool, count, count, NULL);
 }
 
 /* No thread can be made, so that the caller has to do it. */

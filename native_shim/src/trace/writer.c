@@ -211,7 +211,8 @@ static void *write_on(void *nothing) {
         uint32_t is_asleep = ASLEEP;
         if (atomic_load(&state) != ASLEEP)
             continue;
-        if (cld_rest(&calls, seen, &settled) && atomic_compare_exchange_strong(&state, &is_asleep, NO_THREAD))
+        if (cld_rest(&calls, seen, &settled) == CLD_IS_LATE &&
+            atomic_compare_exchange_strong(&state, &is_asleep, NO_THREAD))
             return NULL;
         atomic_store(&state, AWAKE);
     }
