@@ -16,7 +16,7 @@
  * chunk, the first chunk of a range, the time after which one calls that might have joined by then, and what
  * each that takes part costs all of them, who write to lines that the others read. Where all CPUs are taken:
  * what one thread does alone, and after what time others look whether some are free. */
-enum { TINY_TIME = 20000, SHARE_TIME = 5000, CHUNK_TIME = 2000, FIRST_TIME = 250, CALL_TIME = 4000 };
+enum { TINY_TIME = 10000, SHARE_TIME = 5000, CHUNK_TIME = 2000, FIRST_TIME = 250, CALL_TIME = 4000 };
 enum { JOIN_TIME = 1500 };
 enum { BUSY_TIME = 500000, LOOK_TIME = 100000 };
 
@@ -185,7 +185,7 @@ static uint64_t units_of(const struct cld_event *command, double unit, double ti
     return units > command->grain ? units : command->grain;
 }
 
-/* False if there is no memory to do so, or all CPUs are taken for longer than it will be. */
+/* False if there is no memory to do so, or all CPUs are taken, or asleep, for longer than it will be. */
 static bool share(struct cld_event *command, struct cld_self *self, uint64_t done, struct cld_ready *ready) {
     double unit = (double)command->estimate / (double)command->total;
     uint64_t grain = units_of(command, unit, FIRST_TIME), usual = units_of(command, unit, CHUNK_TIME);
@@ -200,12 +200,15 @@ static bool share(struct cld_event *command, struct cld_self *self, uint64_t don
     unsigned called = spare < others ? spare : others;
     if (!called && left < BUSY_TIME)
         return false;
+    unsigned to_call = 0;
+    if (called && !cld_pool_count_on(command->queue, self, left, called, &to_call))
+        return false;
     unsigned threads;
     const struct cld_place *places = cld_pool_places(command->queue, &threads);
     command->share = cld_work_new(done, command->total, grain, usual, others + 1, places, threads);
     if (!command->share)
         return false;
-    struct cld_later later = {.soon = cld_pool_open(command, self, called, left), .free = others - called};
+    struct cld_later later = {.soon = cld_pool_open(command, self, to_call), .free = others - called};
     cld_command_participate(command, self, done, later, ready);
     return true;
 }

@@ -271,7 +271,30 @@ static unsigned about_to_look(struct cld_pool *pool, unsigned working) {
     return freed < working ? freed : working;
 }
 
-bool cld_pool_open(struct cld_event *command, struct cld_self *self, unsigned count, double left) {
+/* Who has just enqueued a command is likely to wait for it soon, and to take part. */
+static bool host_will_help(const struct cld_queue *queue, const struct cld_self *self) {
+    return self->role == CLD_WORKER_THREAD && !queue->device->parent &&
+           !atomic_load_explicit(&queue->waiters, memory_order_relaxed);
+}
+
+unsigned cld_pool_count_on(const struct cld_queue *queue, const struct cld_self *self, double left,
+                           unsigned wanted, unsigned *to_call) {
+    struct cld_pool *pool = cld_pool_of(queue);
+    *to_call = wanted;
+    if (!pool || queue->is_urgent)
+        return wanted;
+    unsigned awake = cld_pool_awake(pool, queue);
+    unsigned soon = about_to_look(pool, threads_at_work(pool)) + host_will_help(queue, self);
+    uint64_t now = cld_now();
+    pthread_mutex_lock(&pool->lock);
+    unsigned count =
+        cld_calls_worth(&pool->calls, left, awake + soon, wanted, now, atomic_load(&pool->wake_time));
+    pthread_mutex_unlock(&pool->lock);
+    *to_call = count <= awake + soon && count > awake ? awake : count; /* the others need no call */
+    return count;
+}
+
+bool cld_pool_open(struct cld_event *command, struct cld_self *self, unsigned count) {
     struct cld_queue *queue = command->queue;
     struct cld_pool *pool = cld_pool_of(queue);
     atomic_store(&command->participants, 1);
@@ -279,17 +302,8 @@ bool cld_pool_open(struct cld_event *command, struct cld_self *self, unsigned co
     join(pool, command, self);
     if (!pool)
         return false;
-    /* Who has just enqueued a command is likely to wait for it soon, and to take part. */
-    bool later = count && self->role == CLD_WORKER_THREAD && !queue->device->parent &&
-                 !atomic_load_explicit(&queue->waiters, memory_order_relaxed);
-    unsigned awake = cld_pool_awake(pool, queue), soon = about_to_look(pool, threads_at_work(pool));
-    uint64_t now = cld_now();
+    bool later = count && host_will_help(queue, self);
     pthread_mutex_lock(&pool->lock);
-    if (!queue->is_urgent)
-        count = cld_calls_worth(&pool->calls, left, awake + soon, count, now, atomic_load(&pool->wake_time));
-    if (count > awake && count <= awake + soon)
-        count = awake; /* the others look without being called */
-    later = later && count;
     atomic_store(&command->open, true);
     command->open_previous = NULL;
     command->open_next = pool->open;

@@ -11,10 +11,14 @@ struct cld_pool;
  * executes them. */
 void cld_pool_push(struct cld_ready *ready);
 
-/* Lets other threads of the pool join the command, and calls for count of them, or those that are awake where
- * the others come too late. left: ns that it takes one thread. The caller participates. True if it is to call
- * for one more later, with cld_pool_call. */
-bool cld_pool_open(struct cld_event *command, struct cld_self *self, unsigned count, double left);
+/* How many threads a command can count on, of those that it has use for: who sleeps may come too late. left:
+ * ns that it takes one thread. *to_call: for how many of them it is to call. */
+unsigned cld_pool_count_on(const struct cld_queue *queue, const struct cld_self *self, double left,
+                           unsigned wanted, unsigned *to_call);
+
+/* Lets other threads of the pool join the command, and calls for count of them. The caller participates. True
+ * if it is to call for one more later, with cld_pool_call. */
+bool cld_pool_open(struct cld_event *command, struct cld_self *self, unsigned count);
 
 /* Calls for so many more threads for an open command, unless enough have joined it. */
 void cld_pool_call(struct cld_event *command, unsigned count);
