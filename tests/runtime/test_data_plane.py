@@ -30,10 +30,10 @@ import build as shim  # noqa: E402
 
 SANITIZERS = ("", *(pytest.param(kind, marks=pytest.mark.long) for kind in ("thread", "address")))
 PROGRAMS = (
-    "objects", "events", "buffers", "share", "alone", "calls", "launch", "late_code", "counts", "printf",
-    "no_threads", "value_code", "images", "storage", "native", "variants", "turns",
-    "cluster/extents", "cluster/worth", "cluster/choice", "cluster/held_up", "cluster/no_memory",
-    "cluster/executor", "kernel/ab_trial", "check/plain",
+    "objects", "events", "buffers", "schedule/share", "schedule/alone", "schedule/calls", "launch",
+    "late_code", "counts", "printf", "no_threads", "value_code", "images", "storage", "native", "variants",
+    "turns", "cluster/extents", "cluster/worth", "cluster/choice", "cluster/held_up",
+    "cluster/no_memory", "cluster/executor", "kernel/ab_trial", "check/plain",
 )  # fmt: skip
 WRAPPED = {
     "value_code": ["cld_now"],

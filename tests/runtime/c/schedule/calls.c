@@ -1,7 +1,7 @@
 /* schedule/calls.c: when threads that sleep are called. */
 #include "schedule/calls.h"
 
-#include "harness.h"
+#include "../harness.h"
 
 enum { US = 1000, WAKE = 20 * US };
 

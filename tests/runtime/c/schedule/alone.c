@@ -2,7 +2,7 @@
  * own. */
 #include "schedule/alone.h"
 
-#include "harness.h"
+#include "../harness.h"
 
 enum { UNITS = 1000, PIECE = 32 };
 

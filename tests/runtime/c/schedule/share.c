@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#include "harness.h"
+#include "../harness.h"
 #include "schedule/numa.h"
 
 enum { UNITS = 100003, MOST_THREADS = 8, GRAINS = 5 };
