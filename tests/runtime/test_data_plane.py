@@ -30,10 +30,11 @@ import build as shim  # noqa: E402
 
 SANITIZERS = ("", *(pytest.param(kind, marks=pytest.mark.long) for kind in ("thread", "address")))
 PROGRAMS = (
-    "objects", "events", "buffers", "schedule/share", "schedule/alone", "schedule/calls", "launch",
-    "late_code", "counts", "printf", "no_threads", "value_code", "images", "storage", "native", "variants",
-    "turns", "cluster/extents", "cluster/worth", "cluster/choice", "cluster/held_up",
-    "cluster/no_memory", "cluster/executor", "kernel/ab_trial", "check/plain",
+    "objects", "events", "buffers", "launch", "late_code", "counts", "printf", "no_threads", "value_code",
+    "images", "storage", "native", "variants", "turns",
+    "schedule/share", "schedule/alone", "schedule/calls", "schedule/longer",
+    "cluster/extents", "cluster/worth", "cluster/choice", "cluster/held_up", "cluster/no_memory",
+    "cluster/executor", "kernel/ab_trial", "check/plain",
 )  # fmt: skip
 WRAPPED = {
     "value_code": ["cld_now"],
@@ -58,7 +59,7 @@ WRAPPED = {
     ],
 }
 # What tests depend on, whichever machine they run on: how many groups a trial takes differs with it.
-THREADS = {"value_code": ("2", "16")}
+THREADS = {"value_code": ("2", "16"), "schedule/longer": ("2", "4")}
 PROCESS_TESTS = ("fork_idle", "fork_in_flight", "fork_busy", "exit_running", "exit_idle")
 
 pytestmark = pytest.mark.skipif(not shutil.which(os.environ.get("CC", "cc")), reason="no C compiler")

@@ -346,7 +346,7 @@ void cld_command_execute(struct cld_event *command, struct cld_self *self, struc
 /* Threads that an open command wants and that are not called yet. */
 struct cld_later {
     unsigned soon; /* 1: one that may come by itself */
-    unsigned free; /* those for which there is no CPU yet */
+    unsigned free; /* those that it did not count on, if there are CPUs for them */
 };
 
 /* Executes chunks of an open command that the thread has joined, beginning with those of its slot, and calls

@@ -130,9 +130,10 @@ static bool probe(struct cld_event *command, struct cld_self *self, uint64_t *do
 }
 
 /* Calls for threads that were not called at once: the first of them after a while, which may have come by
- * itself, others when CPUs have become free. Returns when to look again. */
-static uint64_t call_others(struct cld_event *command, struct cld_later *later, uint64_t now) {
-    unsigned spare = later->free ? cld_pool_spare(command->queue) : 0;
+ * itself, others of a command that lasts, when CPUs are free. Returns when to look again. */
+static uint64_t call_others(struct cld_event *command, struct cld_later *later, uint64_t start,
+                            uint64_t now) {
+    unsigned spare = later->free && now - start >= LOOK_TIME ? cld_pool_spare(command->queue) : 0;
     unsigned count = later->soon + (spare < later->free ? spare : later->free);
     if (count)
         cld_pool_call(command, count);
@@ -145,7 +146,7 @@ void cld_command_participate(struct cld_event *command, struct cld_self *self, u
                              struct cld_later later, struct cld_ready *ready) {
     struct cld_work *share = command->share;
     unsigned slot = self->slot;
-    uint64_t first, last, start = cld_now(), due = start + CALL_TIME;
+    uint64_t first, last, start = cld_now(), due = start + (later.soon ? CALL_TIME : LOOK_TIME);
     struct cld_part part = {.units = done, .chunks = done > 0};
     bool steps_aside = false, is_observed = cld_is_observed(command);
     self->executing++;
@@ -154,7 +155,7 @@ void cld_command_participate(struct cld_event *command, struct cld_self *self, u
         if (later.soon + later.free) {
             uint64_t now = cld_now();
             if (now >= due)
-                due = call_others(command, &later, now);
+                due = call_others(command, &later, start, now);
         }
         if (error)
             cld_command_fail(command, error);
@@ -185,11 +186,25 @@ static uint64_t units_of(const struct cld_event *command, double unit, double ti
     return units > command->grain ? units : command->grain;
 }
 
-/* False if there is no memory to do so, or all CPUs are taken, or asleep, for longer than it will be. */
-static bool share(struct cld_event *command, struct cld_self *self, uint64_t done, struct cld_ready *ready) {
+/* Executes a piece of a command that is too short for those who would have to be woken. Whether it takes
+ * longer than was thought. */
+static bool turns_out_long(struct cld_event *command, struct cld_self *self, uint64_t *done) {
+    uint64_t piece = (command->total - *done) / 4 + 1;
+    double expected = (double)command->estimate / (double)command->total * (double)piece;
+    uint64_t time = run_timed(command, self, *done, *done + piece);
+    *done = atomic_load_explicit(&command->error, memory_order_relaxed) ? command->total : *done + piece;
+    if ((double)time < 2 * expected)
+        return false;
+    command->estimate = (uint64_t)((double)time / (double)piece * (double)command->total);
+    return *done < command->total;
+}
+
+/* Of what is left, from *done on. False if there is no memory to do so, or all CPUs are taken, or asleep, for
+ * longer than it will be. */
+static bool share(struct cld_event *command, struct cld_self *self, uint64_t *done, struct cld_ready *ready) {
     double unit = (double)command->estimate / (double)command->total;
     uint64_t grain = units_of(command, unit, FIRST_TIME), usual = units_of(command, unit, CHUNK_TIME);
-    double left = unit * (double)(command->total - done), useful = left / SHARE_TIME;
+    double left = unit * (double)(command->total - *done), useful = left / SHARE_TIME;
     unsigned others = cld_pool_threads(command->queue) - 1;
     if (useful < others)
         others = (unsigned)useful;
@@ -200,16 +215,16 @@ static bool share(struct cld_event *command, struct cld_self *self, uint64_t don
     unsigned called = spare < others ? spare : others;
     if (!called && left < BUSY_TIME)
         return false;
-    unsigned to_call = 0;
-    if (called && !cld_pool_count_on(command->queue, self, left, called, &to_call))
-        return false;
+    unsigned to_call = 0, counted = 0;
+    if (called && !(counted = cld_pool_count_on(command->queue, self, left, called, &to_call)))
+        return turns_out_long(command, self, done) && share(command, self, done, ready);
     unsigned threads;
     const struct cld_place *places = cld_pool_places(command->queue, &threads);
-    command->share = cld_work_new(done, command->total, grain, usual, others + 1, places, threads);
+    command->share = cld_work_new(*done, command->total, grain, usual, others + 1, places, threads);
     if (!command->share)
         return false;
-    struct cld_later later = {.soon = cld_pool_open(command, self, to_call), .free = others - called};
-    cld_command_participate(command, self, done, later, ready);
+    struct cld_later later = {.soon = cld_pool_open(command, self, to_call), .free = others - counted};
+    cld_command_participate(command, self, *done, later, ready);
     return true;
 }
 
@@ -290,7 +305,7 @@ static inline __attribute__((always_inline)) void execute(struct cld_event *comm
     if (sharable && is_long)
         done = run_ahead(command, self);
     if (sharable && done < command->total && (is_long || probe(command, self, &done)) &&
-        share(command, self, done, ready))
+        share(command, self, &done, ready))
         return;
     if (done < command->total)
         run_alone(command, self, done);

@@ -283,14 +283,14 @@ unsigned cld_pool_count_on(const struct cld_queue *queue, const struct cld_self 
     *to_call = wanted;
     if (!pool || queue->is_urgent)
         return wanted;
-    unsigned awake = cld_pool_awake(pool, queue);
-    unsigned soon = about_to_look(pool, threads_at_work(pool)) + host_will_help(queue, self);
+    unsigned awake = cld_pool_awake(pool, queue) + host_will_help(queue, self);
+    unsigned soon = about_to_look(pool, threads_at_work(pool));
     uint64_t now = cld_now();
     pthread_mutex_lock(&pool->lock);
     unsigned count =
         cld_calls_worth(&pool->calls, left, awake + soon, wanted, now, atomic_load(&pool->wake_time));
     pthread_mutex_unlock(&pool->lock);
-    *to_call = count <= awake + soon && count > awake ? awake : count; /* the others need no call */
+    *to_call = count <= awake + soon && count > awake ? awake : count; /* who looks soon needs no call */
     return count;
 }
 
@@ -423,8 +423,7 @@ void cld_pools_free(struct cld_device *device) {
         if (!pool)
             continue;
         atomic_store(&pool->stop, true);
-        atomic_fetch_add(&pool->epoch, 1);
-        cld_futex_wake(&pool->epoch, INT32_MAX);
+        cld_pool_wake_all(pool);
         cld_pool_unuse(pool);
     }
 }
@@ -435,10 +434,8 @@ static bool stir(void) {
     pthread_mutex_lock(&pools_lock);
     for (struct cld_pool *pool = pools; pool; pool = pool->next) {
         busy |= atomic_load(&pool->started) > atomic_load(&pool->idle);
-        if (atomic_load(&pool->settled)) {
-            atomic_fetch_add(&pool->epoch, 1);
-            cld_futex_wake(&pool->epoch, INT32_MAX);
-        }
+        if (atomic_load(&pool->settled))
+            cld_pool_wake_all(pool);
     }
     pthread_mutex_unlock(&pools_lock);
     return busy;

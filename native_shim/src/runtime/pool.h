@@ -74,6 +74,9 @@ unsigned cld_pool_awake(struct cld_pool *pool, const struct cld_queue *queue);
  * number, no more of them at once than most_woken. queue: as above. */
 void cld_pool_wake(struct cld_pool *pool, unsigned count, unsigned most_woken, const struct cld_queue *queue);
 
+/* Wakes all that sleep, whatever there is to do. */
+void cld_pool_wake_all(struct cld_pool *pool);
+
 /* The last of the device and its threads frees it. */
 void cld_pool_unuse(struct cld_pool *pool);
 

@@ -80,6 +80,11 @@ static void wake_sleepers(struct cld_pool *pool, unsigned count) {
         atomic_compare_exchange_strong(&pool->timed_from, &now, 0);
 }
 
+void cld_pool_wake_all(struct cld_pool *pool) {
+    atomic_fetch_add(&pool->epoch, 1);
+    wake_sleepers(pool, INT32_MAX);
+}
+
 /* Of a thread that was woken. Of several the first one tells how long that takes. */
 static void note_woken(struct cld_pool *pool) {
     atomic_fetch_sub(&pool->woken, 1);
