@@ -81,7 +81,8 @@ class Measured:
 
     def idle(self) -> tuple[float, float, float]:
         """CPU seconds in a second in which nothing is done: of the link, the scheduler and a worker, for each
-        worker more."""
+        worker more. Of the link that is a sign of life, a frame there and one back: what else it does at
+        times is more than that, however many workers there are."""
         few, many = self.local[0], self.local[-1]
 
         def rates(run: Run) -> tuple[float, ...]:
@@ -91,8 +92,8 @@ class Measured:
 
         more = many.workers - few.workers
         pairs = zip(rates(many.runs["nothing"]), rates(few.runs["nothing"]), strict=True)
-        link, scheduler, worker = ((a - b) / more for a, b in pairs)
-        return link, scheduler, worker
+        _, scheduler, worker = ((a - b) / more for a, b in pairs)
+        return 2 * self.costs(1).link_frame, scheduler, worker
 
     def byte(self) -> float:
         """CPU seconds for a byte of contents, of the link."""

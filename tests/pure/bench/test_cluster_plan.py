@@ -215,7 +215,7 @@ def test_what_is_measured_is_put_together(measured):
     costs = measured.costs(1000)
     assert (us(costs.cut), us(costs.ready_part)) == (2, 4)
     assert measured.costs(1) != costs == measured.costs(2) == measured.costs(5000)
-    assert measured.idle() == pytest.approx((1e-4, 0.0, 0.02))
+    assert measured.idle() == pytest.approx((2 * SOME.link_frame, 0.0, 0.02))
     assert measured.byte() * (4 << 20) == pytest.approx(4096e-6)
     assert measured.compile() == pytest.approx(0.1)
 
