@@ -149,7 +149,8 @@ async def arrivals(client: Any) -> AsyncIterator[asyncio.Queue[str]]:
     try:
         yield found
     finally:
-        client.unsubscribe_topic("all")  # or the scheduler tells this client, which has gone, of its end
+        with contextlib.suppress(Exception):  # the scheduler has ended
+            client.unsubscribe_topic("all")  # or it tells this client, which has gone, of its end
 
 
 async def connections(

@@ -253,11 +253,13 @@ async def _beat(host: Host) -> None:
 
 
 class Workers:
-    """The workers of a host, by number."""
+    """The workers of a host, by number. arrivals: addresses of those that come later."""
 
-    def __init__(self, host: Host, timeout: float) -> None:
+    def __init__(self, host: Host, timeout: float, arrivals: asyncio.Queue[str]) -> None:
         self._host = host
         self._timeout = timeout
+        self._arrivals = arrivals
+        self._again: set[str] = set()  # addresses that came before who had them was known to have gone
         self._workers: list[Worker] = []
         self._peers: list[list[str]] = []
         self._tasks: list[asyncio.Future[None]] = []
@@ -271,16 +273,25 @@ class Workers:
         for connection in connections:
             worker = Worker(len(self._workers), connection, self._host, self._timeout, self._peers)
             self._workers.append(worker)
-            self._tasks.append(asyncio.ensure_future(worker.run()))
+            self._tasks.append(asyncio.ensure_future(self._serve(worker)))
 
-    async def take(self, client: Any, arrivals: asyncio.Queue[str], whole: list[list[Any]]) -> None:
+    async def _serve(self, worker: Worker) -> None:
+        await worker.run()
+        if worker.address in self._again:
+            self._again.discard(worker.address)
+            self._arrivals.put_nowait(worker.address)
+
+    async def take(self, client: Any, whole: list[list[Any]]) -> None:
         """Adds workers that come later. whole: the answers of the device that is all workers, or nothing."""
         while True:
-            addresses = {await arrivals.get()}
-            while not arrivals.empty():
-                addresses.add(arrivals.get_nowait())
-            addresses -= {worker.address for worker in self._workers if not worker.is_gone}
-            if not addresses:  # some were asked before they were told of
+            addresses = {await self._arrivals.get()}
+            while not self._arrivals.empty():
+                addresses.add(self._arrivals.get_nowait())
+            # Some were asked before they were told of, some have the port of one that has died.
+            known = addresses & {worker.address for worker in self._workers if not worker.is_gone}
+            self._again |= known
+            addresses -= known
+            if not addresses:
                 continue
             most = messages.MOST_WORKERS - len(self._workers)
             try:
@@ -305,10 +316,10 @@ async def serve(host: Host, place: str, timeout: float) -> None:
             whole = queries.of_all([connection.answers for connection in found])
             devices.append(["", whole])
         await host.write(messages.NOBODY, codec.encode(devices))
-        workers = Workers(host, timeout)
+        workers = Workers(host, timeout, arrivals)
         workers.add(found)
         tasks = [asyncio.ensure_future(_beat(host))]
-        tasks.append(asyncio.ensure_future(workers.take(client, arrivals, whole)))
+        tasks.append(asyncio.ensure_future(workers.take(client, whole)))
         while True:
             number, batch, payloads = await host.read()
             workers[number].put(batch, payloads)

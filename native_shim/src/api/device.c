@@ -152,7 +152,7 @@ static cl_int worker_info(const struct cld_device *device, cl_device_info param_
                           void *param_value, size_t *param_value_size_ret) {
     static const cl_uint one = 1;
     const void *object = param_name == CL_DEVICE_PLATFORM ? cld_platform() : NULL;
-    const cl_bool is_available = cld_cluster_is_available(device);
+    cl_bool is_available;
     size_t size;
     switch (param_name) {
     case CL_DEVICE_PLATFORM:
@@ -161,6 +161,7 @@ static cl_int worker_info(const struct cld_device *device, cl_device_info param_
     case CL_DEVICE_REFERENCE_COUNT:
         return cld_info(&one, sizeof one, param_value_size, param_value, param_value_size_ret);
     case CL_DEVICE_AVAILABLE:
+        is_available = cld_cluster_is_available(device);
         return cld_info(&is_available, sizeof is_available, param_value_size, param_value,
                         param_value_size_ret);
     }

@@ -216,6 +216,11 @@ bool cld_worker_come(struct cld_msg *msg) {
     bool is_device = read_answers(worker, msg);
     worker->is_in_whole = cld_get_int(msg) && is_device;
     is_device = is_device && !msg->failed && make_device(worker);
+    if (!is_device) {
+        free(worker->answers);
+        worker->answers = NULL;
+        worker->answer_count = 0;
+    }
     worker->is_gone = !is_device;
     pthread_mutex_lock(&cld_cluster_lock);
     worker_count++; /* even so: the other process has this number for it */

@@ -137,6 +137,11 @@ class Coming(Carrying):
     def __init__(self, address: str) -> None:
         super().__init__(1, 0)
         self.address, self.key, self.answers = address, "key", [[1, b"x"]]
+        self.has_gone = asyncio.Event()
+
+    async def read(self) -> None:
+        await self.has_gone.wait()
+        raise OSError("it has gone")
 
 
 def test_workers_that_come(monkeypatch):
@@ -148,7 +153,7 @@ def test_workers_that_come(monkeypatch):
 
     async def connections(client, timeout, addresses, most):
         asked.append(addresses)
-        assert most == messages.MOST_WORKERS - 1 - len(host.added)
+        assert most == messages.MOST_WORKERS - 2 - len(host.added)
         if "broken" in addresses:
             raise RuntimeError("it has gone again")
         return [Coming(address) for address in addresses if address != "no device"]
@@ -158,19 +163,23 @@ def test_workers_that_come(monkeypatch):
 
     async def run() -> None:
         arrivals: asyncio.Queue[str] = asyncio.Queue()
-        workers = link.Workers(host, 10)
-        workers.add([Coming("first")])
-        task = asyncio.ensure_future(workers.take(None, arrivals, [[1, b"x"]]))
+        workers = link.Workers(host, 10, arrivals)
+        first, second = Coming("first"), Coming("second")
+        workers.add([first, second])
+        task = asyncio.ensure_future(workers.take(None, [[1, b"x"]]))
         for some in (["first"], ["broken"], ["a", "b", "a"], ["no device"], ["b", "c"]):
             for address in some:
                 arrivals.put_nowait(address)
             await asyncio.sleep(0.01)
-        assert [workers[i].address for i in range(4)] == ["first", "a", "b", "c"]
+        first.has_gone.set()  # whose address has come again before
+        second.has_gone.set()
+        await asyncio.sleep(0.01)
+        assert [workers[i].address for i in range(6)] == ["first", "second", "a", "b", "c", "first"]
         task.cancel()
 
     asyncio.run(run())
-    assert asked == [["broken"], ["a", "b"], ["no device"], ["c"]]
-    assert host.added == [[name, [[1, b"x"]], 1] for name in (b"a", b"b", b"c")]
+    assert asked == [["broken"], ["a", "b"], ["no device"], ["c"], ["first"]]
+    assert host.added == [[name, [[1, b"x"]], 1] for name in (b"a", b"b", b"c", b"first")]
     assert logged[0] == "cluster: broken came and is no device: it has gone again"
 
 

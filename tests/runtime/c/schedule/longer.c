@@ -3,7 +3,7 @@
 #include "../harness.h"
 #include "base/thread.h"
 
-enum { GROUPS = 64, LAUNCHES = 40, SHORT_NS = 130, LONG_US = 500, ASLEEP_US = 500 };
+enum { GROUPS = 64, LAUNCHES = 40, SHORT_NS = 130, LONG_US = 2000, ASLEEP_US = 500 };
 
 static _Atomic bool is_long;
 static _Atomic int executed, helped; /* groups, and those of them that the host's thread did not execute */
